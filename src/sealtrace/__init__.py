@@ -1,1 +1,54 @@
-"""sealtrace."""
+"""Agents SDK runs as metadata-only OpenTelemetry spans and redacted payloads in your own bucket.
+
+```python
+import sealtrace
+
+sealtrace.instrument(vault="file:///var/lib/agents/vault")
+...  # Runner.run(agent, "...") as ever
+run = sealtrace.load("trace_4bf92f3577b34da6a3ce929d0e0e4736")
+```
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+from .errors import SealtraceError
+from .event import EventStatus, Kind, RunEvent
+
+if TYPE_CHECKING:
+    from .agents_sdk import flush, instrument, uninstrument
+    from .run import Run, RunStatus, load
+
+__all__ = [
+    "EventStatus",
+    "Kind",
+    "Run",
+    "RunEvent",
+    "RunStatus",
+    "SealtraceError",
+    "__version__",
+    "flush",
+    "instrument",
+    "load",
+    "uninstrument",
+]
+
+# The write side needs the Agents SDK, which takes seconds to import; the read side does not.
+_LAZY = {
+    "Run": ".run",
+    "RunStatus": ".run",
+    "flush": ".agents_sdk",
+    "instrument": ".agents_sdk",
+    "load": ".run",
+    "uninstrument": ".agents_sdk",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(_LAZY[name], __name__), name)

@@ -24,6 +24,7 @@ __all__ = [
     "Shared",
     "canonical_run_id",
     "new_record_id",
+    "resolve_shared",
     "run_hex",
     "timestamp",
 ]
@@ -90,6 +91,25 @@ class Shared:
         self.is_redacted = False
         self.redactions: dict[str, int] = {}
         self.digest: str | None = None
+
+
+def resolve_shared(value: JSON) -> JSON:
+    """Plain JSON from a redacted payload: every `Shared` replaced by what it was redacted to.
+
+    Raises:
+        ValueError: A `Shared` has not been redacted; raw content is never handed out by accident.
+    """
+    if isinstance(value, Shared):
+        if not value.is_redacted:
+            raise ValueError("a shared value was asked for before it was redacted")
+        return value.redacted
+    if isinstance(value, dict):
+        items: dict[str, JSON] = value
+        return {key: resolve_shared(item) for key, item in items.items()}
+    if isinstance(value, list):
+        elements: list[JSON] = value
+        return [resolve_shared(item) for item in elements]
+    return value
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,257 @@
+"""Model calls: the exact request, the whole answer, each attempt."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from agents import ModelResponse
+from agents.version import __version__ as sdk_version
+
+from .. import _version
+from ..event import Kind, Shared
+from .calls import ModelCall
+from .codec import Snapshot, error_facts, handoff_spec, output_schema_spec, settings_fields, tool_spec, usage_fields
+from .emitter import Emitter, Pending
+from .frames import Frame
+from .processor import MODEL_CALL
+from .spanbook import SpanEntry
+
+__all__ = ["ModelCapture", "response_facts"]
+
+_SPAN_SETTINGS: Final = ("temperature", "top_p", "max_tokens", "frequency_penalty", "presence_penalty")
+_CONFIG_TYPES: Final = (bool, int, float)
+_CONFIG_WORDS: Final = ("truncation", "verbosity", "prompt_cache_retention")
+
+
+class ModelCapture(Emitter):
+    """The model half of the observer."""
+
+    def model_started(self, call: ModelCall) -> Any:
+        """Take the request down; returns the token for `model_ended`."""
+        here = self.here()
+        if here is None:
+            return None
+        frame, record = here
+        event = self.begin(Kind.GENERATION, frame, record)
+        token = _ModelToken(event)
+        MODEL_CALL.set(token)
+        event.model = self.clean(call.model)
+        record.models.setdefault(event.model)
+        request, event.digest = self._request(call, frame, event.snapshot)
+        event.payload["request"] = request
+        event.config = self._config(call, event.model)
+        frame.last_generation = event.seq
+        token.facts = {"gen_ai.request.model": call.model, "gen_ai.agent.name": frame.agent, **_span_settings(call)}
+        return token
+
+    def _request(self, call: ModelCall, frame: Frame, snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Any]]:
+        items = self._items(call.input, frame, snapshot)
+        settings = snapshot.take(settings_fields(call.settings)) if call.settings is not None else {}
+        single: dict[str, Any] = {
+            "instructions": call.instructions,
+            "tools": [tool_spec(tool) for tool in call.tools],
+            "handoffs": [handoff_spec(handoff) for handoff in call.handoffs],
+            "output_schema": output_schema_spec(call.output_schema),
+        }
+        request: dict[str, Any] = {"model": call.model, "stream": call.stream, "settings": settings}
+        digest: dict[str, Any] = {"settings": settings, "input": items}
+        for name, value in single.items():
+            if value is None or value == []:
+                continue
+            request[name] = digest[name] = _shared(frame, name, value, snapshot)
+        request["input"] = items
+        for name in ("previous_response_id", "conversation_id", "prompt"):
+            value = getattr(call, name)
+            if value is not None:
+                request[name] = snapshot.take(value)
+                request["held_by_server"] = True
+        return request, digest
+
+    @staticmethod
+    def _items(given: Any, frame: Frame, snapshot: Snapshot) -> Any:
+        if not isinstance(given, list):
+            return snapshot.take(given)
+        items: list[Any] = given  # pyright: ignore[reportUnknownVariableType]
+        taken: list[Shared] = []
+        for index, item in enumerate(items):
+            known = frame.items.known(index, item)
+            if known is None:
+                copied = snapshot.take(item)
+                known = frame.items.known(index, copied) or Shared(copied)
+            taken.append(known)
+        frame.items.remember(taken)
+        return taken
+
+    def _config(self, call: ModelCall, model: str) -> dict[str, Any]:
+        settings = settings_fields(call.settings) if call.settings is not None else {}
+        plain = {
+            name: value
+            for name, value in settings.items()
+            if type(value) in _CONFIG_TYPES or (name in _CONFIG_WORDS and type(value) is str)
+        }
+        config: dict[str, Any] = {"model": model, "stream": call.stream, **plain}
+        effort = getattr(settings.get("reasoning"), "effort", None)
+        if effort is not None:
+            config["reasoning_effort"] = self.clean(effort)
+        prompt: Any = call.prompt
+        if isinstance(prompt, dict):
+            for name in ("id", "version"):
+                if prompt.get(name) is not None:  # pyright: ignore[reportUnknownMemberType]
+                    config[f"prompt_{name}"] = self.clean(prompt[name])
+        if call.output_schema is not None and not call.output_schema.is_plain_text():
+            config["output_schema"] = self.clean(call.output_schema.name())
+        config["sdk"] = sdk_version
+        config["sealtrace"] = _version.__version__
+        flags = dict(flag.split("=", 1) for flag in self.settings.feature_flags if "=" in flag)
+        if flags:
+            config["flags"] = flags
+        return config
+
+    def model_span(self, call: Any, entry: SpanEntry) -> None:
+        """The SDK started its span for this call: it is the call's span from now on."""
+        token: _ModelToken = call
+        if token.done or token.entry is not None:
+            return
+        token.entry = token.event.entry = entry
+        entry.deferred = True
+        self.book.first_event(entry, token.event.seq)
+
+    def model_first_chunk(self, token: Any) -> None:
+        """The first chunk of a streamed answer has arrived."""
+        if token is not None:
+            token.first_chunk_ns = time.time_ns()
+
+    def model_ended(self, token: Any, response: Any, error: BaseException | None, chunks: int | None) -> None:
+        """Take the answer or the failure down and finish the event and its span."""
+        if token is None or token.done:
+            return
+        token.done = True
+        MODEL_CALL.set(None)
+        event: Pending = token.event
+        error_type = type(error).__name__ if error is not None else None
+        if error is not None:
+            event.payload["error"] = error_facts(error, event.snapshot)
+        if response is not None:
+            self._response(event, token, response)
+        if chunks is not None:
+            stream: dict[str, Any] = {"chunks": chunks}
+            if token.first_chunk_ns is not None:
+                seconds = (token.first_chunk_ns - event.started_ns) / 1e9
+                stream["first_chunk_ms"] = round(seconds * 1000, 3)
+                token.facts["gen_ai.response.time_to_first_chunk"] = seconds
+            event.payload["stream"] = stream
+        self._finish_span(token, error_type)
+        self.end(event, error_type=error_type)
+
+    def _response(self, event: Pending, token: _ModelToken, response: Any) -> None:
+        facts = response_facts(response, event.snapshot)
+        event.payload["response"] = facts
+        event.digest["output"] = facts["output"]
+        usage = facts["usage"]
+        event.record.add_usage(usage.get("input_tokens", 0), usage.get("output_tokens", 0))
+        for item in facts["output"]:
+            call_id = item.get("call_id") if type(item) is dict else None
+            if type(call_id) is str:
+                event.frame.generation_of[call_id] = event.seq
+                if type(item.get("name")) is str:
+                    event.frame.call_ids[item["name"], item.get("arguments")] = call_id
+        token.facts |= {
+            "gen_ai.response.id": facts["response_id"],
+            "gen_ai.response.model": facts.get("model"),
+            "gen_ai.response.finish_reasons": [_finish_reason(facts["output"])],
+            "gen_ai.usage.input_tokens": usage.get("input_tokens"),
+            "gen_ai.usage.output_tokens": usage.get("output_tokens"),
+            "gen_ai.usage.cache_read.input_tokens": usage.get("cached_tokens"),
+            "gen_ai.usage.cache_write.input_tokens": usage.get("cache_write_tokens"),
+            "gen_ai.usage.reasoning.output_tokens": usage.get("reasoning_tokens"),
+        }
+
+    def _finish_span(self, token: _ModelToken, error_type: str | None) -> None:
+        facts = {name: value for name, value in token.facts.items() if value is not None}
+        event = token.event
+        entry = token.entry
+        if entry is None:
+            # A model class of the user's own makes no span; without one its tokens would be nowhere.
+            entry = self.book.retroactive("model", event.record, facts, event.started_ns, error_type, seq=event.seq)
+            event.entry = entry
+            return
+        entry.attributes.update(facts)
+        entry.error_type = error_type or entry.error_type
+        entry.deferred = False
+        if entry.ended_ns is not None:
+            self.book.end(entry)
+
+
+class _ModelToken:
+    """A model call in progress."""
+
+    __slots__ = ("done", "entry", "event", "facts", "first_chunk_ns")
+
+    def __init__(self, event: Pending) -> None:
+        self.event = event
+        self.entry: SpanEntry | None = None
+        self.facts: dict[str, Any] = {}
+        self.first_chunk_ns: int | None = None
+        self.done = False
+
+
+def response_facts(response: Any, snapshot: Snapshot) -> dict[str, Any]:
+    """Output items, usage and ids of a `ModelResponse` or of a streamed, completed `Response`."""
+    if isinstance(response, ModelResponse):
+        usage = usage_fields(response.usage)
+        response_id, request_id = response.response_id, response.request_id
+    else:
+        usage = _streamed_usage(response.usage)
+        response_id, request_id = response.id, getattr(response, "_request_id", None)
+    facts: dict[str, Any] = {
+        "output": [snapshot.take(item) for item in response.output],
+        "usage": usage,
+        "response_id": response_id,
+    }
+    if request_id is not None:
+        facts["request_id"] = request_id
+    model = getattr(response, "model", None)
+    if isinstance(model, str):
+        facts["model"] = model
+    return facts
+
+
+def _finish_reason(output: list[Any]) -> str:
+    return "tool_calls" if any(type(item) is dict and "call_id" in item for item in output) else "stop"
+
+
+def _streamed_usage(usage: Any) -> dict[str, int]:
+    if usage is None:
+        return {}
+    inputs, outputs = usage.input_tokens_details, usage.output_tokens_details
+    counts = {
+        "requests": 1,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "cached_tokens": getattr(inputs, "cached_tokens", 0),
+        "cache_write_tokens": getattr(inputs, "cache_write_tokens", 0),
+        "reasoning_tokens": getattr(outputs, "reasoning_tokens", 0),
+    }
+    return {name: value for name, value in counts.items() if type(value) is int}
+
+
+def _shared(frame: Frame, name: str, value: Any, snapshot: Snapshot) -> Shared:
+    known = frame.items.single.get(name)
+    if known is not None and known.value == value:
+        return known
+    copied = snapshot.take(value)
+    if known is not None and known.value == copied:
+        return known
+    fresh = frame.items.single[name] = Shared(copied)
+    return fresh
+
+
+def _span_settings(call: ModelCall) -> dict[str, Any]:
+    out: dict[str, Any] = {"gen_ai.request.stream": call.stream}
+    for name in _SPAN_SETTINGS:
+        value = getattr(call.settings, name, None)
+        if value is not None:
+            out[f"gen_ai.request.{name}"] = value
+    return out

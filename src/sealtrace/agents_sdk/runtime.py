@@ -1,0 +1,128 @@
+"""Puts the parts together for one `instrument()` call."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from agents.version import __version__ as sdk_version
+from opentelemetry.trace import TracerProvider
+
+from .._guard import safely
+from ..keys import Keys
+from ..pipeline import Pipeline
+from ..record import Record
+from ..recorder import Recorder
+from ..redaction import IdentifierGate, Policy, Redactor
+from ..settings import Settings
+from ..telemetry import SpanWriter
+from ..vault import Seal, VaultWriter, open_store
+from . import compat, seams
+from .capture import Capture
+from .processor import SealtraceProcessor
+from .registration import Registration
+from .spanbook import SpanBook
+
+__all__ = ["Runtime"]
+
+_log: Final = logging.getLogger("sealtrace")
+
+
+class Runtime:
+    """Everything one instrumented process needs.
+
+    Args:
+        settings: The settings in force.
+        tracer_provider: Where spans go; None for the application's global one.
+
+    Raises:
+        SettingsError: A setting, the key or the redaction policy cannot be used.
+        VaultError: The vault's address cannot be used.
+    """
+
+    def __init__(self, settings: Settings, tracer_provider: TracerProvider | None = None) -> None:
+        self.settings = settings
+        self.keys = Keys(settings.key.get_secret_value().encode() if settings.key else None)
+        self.redactor = Redactor(
+            Policy.load(settings), self.keys,
+            timeout=settings.redaction_timeout, max_string_bytes=settings.max_string_bytes,
+        )  # fmt: skip
+        self.gate = IdentifierGate(self.keys, self.redactor)
+        self.spans = SpanWriter(tracer_provider, self.gate, settings)
+        self.writer = self._writer()
+        pipeline = Pipeline(
+            self.redactor, self.writer, self.keys, sdk_version=sdk_version, on_sealed=self._sealed
+        )
+        self.recorder = Recorder(
+            pipeline,
+            max_events=settings.queue_events,
+            max_bytes=settings.queue_bytes,
+            exit_timeout=settings.exit_timeout,
+        )
+        self.book = SpanBook(self.spans)
+        self.recorder.on_closing = self.book.close_roots
+        self.capture = Capture(self.recorder, self.book, settings, self.gate.clean)
+        self.processor = SealtraceProcessor(self.recorder, self.book, settings, self.capture, self.gate.tag)
+        self.registration = Registration(
+            self.processor, self.book, keep_vendor_exporter=settings.keep_openai_exporter
+        )
+        self.report = compat.check()
+
+    def _writer(self) -> VaultWriter | None:
+        if self.settings.vault is None:
+            return None
+        store = open_store(self.settings.vault, self.settings)
+        return VaultWriter(store, self.settings, keys=self.keys, ruleset_hash=self.redactor.ruleset_hash)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self.capture.tracing_off = self.registration.tracing_off
+        self.capture.on_run_start = self._run_starts
+        self.capture.fidelity = self.report.fidelity
+        seams.install()
+        self.registration.register()
+        seams.observe(self.capture)
+        if not self.report.complete:
+            missing = ", ".join(name for name, found in self.report.seams.items() if not found)
+            _log.warning(
+                "openai-agents %s lacks what sealtrace needs to record runs in full (%s): recording goes on with what"
+                " traces show, and such runs cannot be rerun; see `sealtrace doctor`", sdk_version, missing,
+            )  # fmt: skip
+        self._warn_if_off()
+
+    def stop(self) -> None:
+        """Give everything back, then store what waits."""
+        seams.observe(None)
+        self.registration.unregister()
+        seams.uninstall()
+        self.recorder.shutdown(self.settings.exit_timeout)
+
+    def _run_starts(self) -> None:
+        self.registration.ensure()
+        self._warn_if_off()
+
+    _warned_off = False
+
+    def _warn_if_off(self) -> None:
+        if self._warned_off or not self.registration.tracing_off():
+            return
+        self._warned_off = True
+        if self.settings.record_when_tracing_disabled:
+            _log.warning("the SDK's tracing is switched off; sealtrace records payloads all the same, as set, without spans of the SDK's tree")  # fmt: skip  # noqa: E501
+        else:
+            _log.warning("the SDK's tracing is switched off, so nothing is recorded; set record_when_tracing_disabled (SEALTRACE_RECORD_WHEN_TRACING_DISABLED=1) to record all the same")  # fmt: skip  # noqa: E501
+
+    def _sealed(self, record: Record, seal: Seal) -> None:
+        if record.root is None:
+            return
+        attributes: dict[str, Any] = {
+            "sealtrace.run.id": record.run_id,
+            "sealtrace.record.id": record.record_id,
+            "sealtrace.run.events": seal.events,
+            "sealtrace.run.bytes": seal.bytes,
+            "sealtrace.run.objects": seal.objects,
+            "sealtrace.run.dropped": seal.dropped,
+            "sealtrace.run.status": seal.status,
+            "sealtrace.run.merkle_root": seal.merkle_root,
+        }
+        safely(self.spans.seal, record.root, attributes)
