@@ -177,7 +177,14 @@ class Capture(ModelCapture, ToolCapture, TraceListener):
             parent_seq=parent, tool=self.clean(payload["tool"]) if payload.get("tool") else None,
         )  # fmt: skip
 
-    # custom spans
+    # what the processor hears
+
+    def agent_started(self, record: Record, name: str) -> None:
+        """Events from here on are this agent's; after a resume it need not be the starting agent."""
+        here = self.here()
+        if here is not None and here[1] is record:
+            here[0].agent = self.clean(name)
+            record.agents.setdefault(here[0].agent)
 
     def custom_span(self, record: Record, entry: SpanEntry, name: Any, data: Any) -> None:
         """The user's own span: name and data are content and go to the vault only."""

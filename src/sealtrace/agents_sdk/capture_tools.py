@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextvars import ContextVar
 from typing import Any, Final
 
 from ..event import Kind
@@ -12,6 +13,9 @@ from .emitter import Emitter, Pending
 from .frames import VIA
 
 __all__ = ["ToolCapture"]
+
+_TOOL: Final[ContextVar[Pending | None]] = ContextVar("sealtrace_tool", default=None)
+"""The tool call in progress in this context."""
 
 _MCP_TOOL_FIELDS: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
@@ -46,6 +50,13 @@ class ToolCapture(Emitter):
             self._result(token, payload, None)
         else:
             self._result(token, {"error": error_facts(error, token.snapshot)}, error)
+
+    def tool_failed(self, error: BaseException) -> None:
+        """The tool raised and the SDK is about to turn that into text for the model."""
+        token = _TOOL.get()
+        if token is not None:
+            token.error_type = type(error).__name__
+            token.payload["error"] = error_facts(error, token.snapshot)
 
     # tools the SDK runs itself
 
@@ -91,14 +102,14 @@ class ToolCapture(Emitter):
         record.hold()
         token = Pending(frame, record, seq, 0, Kind.TOOL_RESULT, time.time_ns(), entry, Snapshot(), {"tool": name}, {})
         token.call_id, token.parent_seq, token.tool = self._id(call_id), seq, tool
-        token.via = VIA.set(f"tool:{self._id(call_id)}")
+        token.scope = [(VIA, VIA.set(f"tool:{self._id(call_id)}")), (_TOOL, _TOOL.set(token))]
         return token
 
     def _id(self, call_id: str) -> str:
         return self.clean(call_id) if call_id else ""
 
     def _result(self, token: Pending, payload: dict[str, Any], error: BaseException | None) -> None:
-        error_type = type(error).__name__ if error is not None else None
+        error_type = type(error).__name__ if error is not None else token.error_type
         if error_type is not None and token.entry is not None and token.entry.kind == "tool":
             token.entry.error_type = error_type
         token.payload |= payload
@@ -142,6 +153,7 @@ class ToolCapture(Emitter):
         self.end(event, error_type=type(error).__name__ if error is not None else None)
         if error is None:
             event.frame.agent = self.clean(target.name)
+            event.record.agents.setdefault(event.frame.agent)
 
     # guardrails
 
@@ -154,7 +166,7 @@ class ToolCapture(Emitter):
         event = self.begin(Kind.GUARDRAIL, frame, record)
         event.payload = {"name": call.name, "stage": call.stage}
         name = self.clean(call.name)
-        event.via = VIA.set(f"guardrail:{name}")
+        event.scope = [(VIA, VIA.set(f"guardrail:{name}")), (_TOOL, _TOOL.set(None))]
         data = call.args[0] if call.args and call.stage.startswith("tool_") else call.kwargs.get("data")
         call_id = getattr(getattr(data, "context", None), "tool_call_id", None)
         if isinstance(call_id, str):
@@ -217,12 +229,12 @@ class ToolCapture(Emitter):
 
 
 def _left(event: Pending) -> None:
-    token, event.via = event.via, None
-    if token is not None:
+    scope, event.scope = event.scope, []
+    for variable, token in scope:
         try:
-            VIA.reset(token)
-        except ValueError:
-            VIA.set(None)
+            variable.reset(token)
+        except ValueError:  # ended in another context than it began in
+            variable.set(None)
 
 
 def _verdict(output: Any, snapshot: Snapshot) -> dict[str, Any]:

@@ -36,7 +36,8 @@ class Pending:
     model: str | None = None
     config: dict[str, Any] | None = None
     tool: str | None = None
-    via: Any = None
+    error_type: str | None = None
+    scope: list[Any] = dataclasses.field(default_factory=list[Any])
 
 
 class Emitter:
@@ -59,7 +60,7 @@ class Emitter:
         """Take the event's place in the order, now."""
         record.hold()
         seq = record.reserve()
-        entry = self.book.current()
+        entry = self.book.current() or self.book.root_entry(record)
         self.book.first_event(entry, seq)
         return Pending(
             frame, record, seq, record.ordinal(frame.path, kind), kind, time.time_ns(), entry, Snapshot(), {}, {}
@@ -85,7 +86,7 @@ class Emitter:
     ) -> int:
         """Queue something that has no duration; returns its seq."""
         seq = record.reserve()
-        entry = entry or self.book.current()
+        entry = entry or self.book.current() or self.book.root_entry(record)
         self.book.first_event(entry, seq)
         event = Pending(
             frame, record, seq, record.ordinal(frame.path, kind), kind, time.time_ns(), entry, snapshot, payload,

@@ -67,6 +67,9 @@ class TraceListener:
     def model_span(self, call: Any, entry: SpanEntry) -> None:
         """The SDK started the span of this model call."""
 
+    def agent_started(self, record: Record, name: str) -> None:
+        """An agent's turn in this run has begun."""
+
     def custom_span(self, record: Record, entry: SpanEntry, name: Any, data: Any) -> None:
         """A custom span has ended."""
 
@@ -152,6 +155,8 @@ class SealtraceProcessor(TracingProcessor):
         self._bind_frame(record)
         attributes = {"sealtrace.sdk.span_id": span.span_id, **_start_facts(kind, span.span_data)}
         entry = self._book.start(kind, span, record, root, attributes)
+        if kind == "agent":
+            self._listener.agent_started(record, span.span_data.name)
         if kind == "model":
             call = MODEL_CALL.get()
             if call is not None:

@@ -49,6 +49,7 @@ class Observer(Protocol):
     def model_ended(self, token: Any, response: Any, error: BaseException | None, chunks: int | None) -> None: ...
     def tool_started(self, call: ToolCall) -> Any: ...
     def tool_ended(self, token: Any, output: Any, error: BaseException | None) -> None: ...
+    def tool_failed(self, error: BaseException) -> None: ...
     def native_started(self, call: NativeCall) -> Any: ...
     def native_ended(self, token: Any, item: Any, error: BaseException | None) -> None: ...
     def guardrail_started(self, call: GuardrailCall) -> Any: ...
@@ -235,6 +236,18 @@ def _wrap_invoke(original: Any) -> Any:
         )
 
     return invoke
+
+
+def _wrap_failure(original: Any) -> Any:
+    @functools.wraps(original)
+    async def handle(*, function_tool: Any, context: Any, error: BaseException) -> Any:
+        # The SDK turns the exception into text for the model here; its type is seen nowhere else.
+        observer = _observer
+        if observer is not None and TAKEOVER.get() is None:
+            safely(observer.tool_failed, error)
+        return await original(function_tool=function_tool, context=context, error=error)
+
+    return handle
 
 
 def _tool_call(tool: Any, context: Any, arguments: str) -> ToolCall:
@@ -507,6 +520,7 @@ SEAMS: Final = (
     # Not in agent_runner_helpers: what is there tests the model's class.
     _Seam("model", _module("get_model", "run_internal.run_loop"), _wrap_get_model),
     _Seam("function_tool", _module("_invoke_function_tool_with_metadata", "tool", "run_internal.tool_execution"), _wrap_invoke),
+    _Seam("tool_failure", _module("maybe_invoke_function_tool_failure_error_function", "tool", "run_internal.tool_execution"), _wrap_failure),
     _Seam("shell", _action("ShellAction"), None),
     _Seam("local_shell", _action("LocalShellAction"), None),
     _Seam("apply_patch", _action("ApplyPatchAction"), None),

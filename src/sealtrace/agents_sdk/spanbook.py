@@ -109,6 +109,12 @@ class SpanBook:
             found = self._roots.get(id(sdk_trace)) if sdk_trace is not None else None
             return found or self._root_of.get(sdk_trace_id)
 
+    def root_entry(self, record: Record) -> SpanEntry | None:
+        """The first root span of a record."""
+        with self._lock:
+            roots = self._rooted.get(record)
+            return roots[0].entry if roots else None
+
     def trace_ended(self, root: Root, sdk_trace: SdkTrace) -> None:
         """The SDK's trace is over; the root ends with its record, which knows how the run went."""
         root.entry.ended_ns = time.time_ns()
