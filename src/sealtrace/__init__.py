@@ -19,9 +19,11 @@ from .event import EventStatus, Kind, RunEvent
 
 if TYPE_CHECKING:
     from .agents_sdk import flush, instrument, uninstrument
+    from .agents_sdk.annotations import Document, authority, retrieval
     from .run import Run, RunStatus, load
 
 __all__ = [
+    "Document",
     "EventStatus",
     "Kind",
     "Run",
@@ -29,19 +31,24 @@ __all__ = [
     "RunStatus",
     "SealtraceError",
     "__version__",
+    "authority",
     "flush",
     "instrument",
     "load",
+    "retrieval",
     "uninstrument",
 ]
 
 # The write side needs the Agents SDK, which takes seconds to import; the read side does not.
 _LAZY = {
+    "Document": ".agents_sdk.annotations",
     "Run": ".run",
     "RunStatus": ".run",
+    "authority": ".agents_sdk.annotations",
     "flush": ".agents_sdk",
     "instrument": ".agents_sdk",
     "load": ".run",
+    "retrieval": ".agents_sdk.annotations",
     "uninstrument": ".agents_sdk",
 }
 

@@ -203,8 +203,14 @@ class RunEvent:
 
 _ENVELOPE: Final = tuple(f.name for f in dataclasses.fields(RunEvent) if f.name != "payload")
 _REQUIRED: Final[dict[str, type]] = {
-    "run_id": str, "record_id": str, "seq": int, "ts": str, "kind": str, "frame": str, "ordinal": int,
-}  # fmt: skip
+    "run_id": str,
+    "record_id": str,
+    "seq": int,
+    "ts": str,
+    "kind": str,
+    "frame": str,
+    "ordinal": int,
+}
 
 _HEX32: Final = re.compile(r"(?:trace_)?([0-9a-f]{32})\Z")
 

@@ -40,7 +40,9 @@ class Pipeline:
         on_sealed: Called once a record's manifest is stored.
     """
 
-    def __init__(self, redactor: Redactor, writer: VaultWriter | None, keys: Keys, *, sdk_version: str, on_sealed: OnSealed) -> None:  # fmt: skip  # noqa: E501
+    def __init__(
+        self, redactor: Redactor, writer: VaultWriter | None, keys: Keys, *, sdk_version: str, on_sealed: OnSealed
+    ) -> None:
         self._redactor = redactor
         self._writer = writer
         self._keys = keys

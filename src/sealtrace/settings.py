@@ -45,15 +45,19 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     vault: str | None = Field(None, description="`file:///path` or `s3://bucket/prefix`; none: spans only")
-    telemetry: str | None = Field(None, description="where spans can be read: `otlp+file:///path`, `jaeger://host:port`, `tempo://host:port`")
+    telemetry: str | None = Field(
+        None, description="where spans can be read: `otlp+file:///path`, `jaeger://host:port`, `tempo://host:port`"
+    )
     key: SecretStr | None = Field(None, description="secret for pseudonyms and digests, 16 bytes or more")
-    enabled: bool = Field(True, description="off: `instrument()` does nothing")
+    enabled: bool = Field(default=True, description="off: `instrument()` does nothing")
 
     # capture
-    keep_openai_exporter: bool = Field(False, description="leave the SDK's own exporter to its vendor in place")
-    record_when_tracing_disabled: bool = Field(False, description="record also where the SDK's tracing is switched off for the process")
+    keep_openai_exporter: bool = Field(default=False, description="leave the SDK's own exporter to its vendor in place")
+    record_when_tracing_disabled: bool = Field(default=False, description="record also where the SDK's tracing is off")
     trace_metadata_keys: tuple[str, ...] = Field((), description="trace metadata keys that may become span attributes")
-    raw_group_id: bool = Field(False, description="write `group_id` to spans as it is instead of as a keyed tag")
+    raw_group_id: bool = Field(
+        default=False, description="write `group_id` to spans as it is instead of as a keyed tag"
+    )
     replay_url: str | None = Field(None, description="base URL of the viewer; sets `sealtrace.replay.url` on spans")
     feature_flags: tuple[str, ...] = Field((), description="`name=value` pairs stored in every event's config")
 
@@ -63,9 +67,13 @@ class Settings(BaseModel):
     exit_timeout: float = Field(5.0, gt=0, description="seconds the exit handler may take to store what waits")
 
     # redaction
-    redaction_profile: Literal["strict", "balanced"] = Field("strict", description="how readily a value is taken for a secret")
+    redaction_profile: Literal["strict", "balanced"] = Field(
+        "strict", description="how readily a value is taken for a secret"
+    )
     redaction_policy: Path | None = Field(None, description="a policy file (toml)")
-    redaction_timeout: float = Field(5.0, gt=0, description="seconds one payload may take to redact before it is dropped")
+    redaction_timeout: float = Field(
+        5.0, gt=0, description="seconds one payload may take to redact before it is dropped"
+    )
     max_string_bytes: int = Field(262_144, ge=1024, description="a longer string is dropped and only its digest kept")
 
     # vault
@@ -148,5 +156,3 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"cannot read the settings file {path}: {error}", setting="config") from error
-
-

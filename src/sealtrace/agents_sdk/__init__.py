@@ -53,7 +53,7 @@ def instrument(vault: str | None = None, *, tracer_provider: TracerProvider | No
 
 def uninstrument() -> None:
     """Stop recording, give the SDK back as it was, store what waits. Idempotent."""
-    global _runtime  # noqa: PLW0603
+    global _runtime
     with _lock:
         runtime, _runtime = _runtime, None
     if runtime is not None:
@@ -93,7 +93,7 @@ class SealtraceInstrumentor(BaseInstrumentor):
         try:
             instrument(tracer_provider=kwargs.get("tracer_provider"))
         except SealtraceError as error:
-            _log.error("sealtrace is not recording: %s", error)  # noqa: TRY400 - the message is the point
+            _log.error("sealtrace is not recording: %s", error)
         except BaseException as error:  # noqa: BLE001
             report("SealtraceInstrumentor", error)
 

@@ -10,7 +10,15 @@ from typing import Any, Final
 
 __all__ = ["GuardrailCall", "HandoffCall", "ModelCall", "NativeCall", "RunCall", "ToolCall"]
 
-_MODEL_ARGUMENTS: Final = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
+_MODEL_ARGUMENTS: Final = (
+    "system_instructions",
+    "input",
+    "model_settings",
+    "tools",
+    "output_schema",
+    "handoffs",
+    "tracing",
+)
 
 
 @dataclasses.dataclass(slots=True)

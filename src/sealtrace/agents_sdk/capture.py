@@ -170,12 +170,20 @@ class Capture(ModelCapture, ToolCapture, TraceListener):
         for payload, call_id, snapshot in decisions:
             self._emit_approval(frame, record, payload, call_id, snapshot)
 
-    def _emit_approval(self, frame: Frame, record: Record, payload: dict[str, Any], call_id: str | None, snapshot: Snapshot) -> None:  # fmt: skip  # noqa: E501
+    def _emit_approval(
+        self, frame: Frame, record: Record, payload: dict[str, Any], call_id: str | None, snapshot: Snapshot
+    ) -> None:
         parent = frame.generation_of.get(call_id) if call_id else None
         self.at_once(
-            Kind.APPROVAL, frame, record, payload, snapshot=snapshot, call_id=self.clean(call_id) if call_id else None,
-            parent_seq=parent, tool=self.clean(payload["tool"]) if payload.get("tool") else None,
-        )  # fmt: skip
+            Kind.APPROVAL,
+            frame,
+            record,
+            payload,
+            snapshot=snapshot,
+            call_id=self.clean(call_id) if call_id else None,
+            parent_seq=parent,
+            tool=self.clean(payload["tool"]) if payload.get("tool") else None,
+        )
 
     # what the processor hears
 

@@ -81,7 +81,9 @@ class ToolCapture(Emitter):
             payload = {"output_kind": "approval_pending"}
         self._result(token, payload, None)
 
-    def _call(self, name: str, kind: str, call_id: str, arguments: Any, *, mcp_server: str | None = None) -> Pending | None:  # fmt: skip  # noqa: E501
+    def _call(
+        self, name: str, kind: str, call_id: str, arguments: Any, *, mcp_server: str | None = None
+    ) -> Pending | None:
         here = self.here()
         if here is None:
             return None
@@ -95,9 +97,17 @@ class ToolCapture(Emitter):
             payload["mcp_server"] = mcp_server
         entry = self.book.current()
         seq = self.at_once(
-            Kind.TOOL_CALL, frame, record, payload, snapshot=snapshot, digest={"arguments": taken}, entry=entry,
-            call_id=self._id(call_id), parent_seq=frame.generation_of.get(call_id), tool=tool,
-        )  # fmt: skip
+            Kind.TOOL_CALL,
+            frame,
+            record,
+            payload,
+            snapshot=snapshot,
+            digest={"arguments": taken},
+            entry=entry,
+            call_id=self._id(call_id),
+            parent_seq=frame.generation_of.get(call_id),
+            tool=tool,
+        )
         # The result is an event of its own, with a place in the order of its own: taken when it is there.
         record.hold()
         token = Pending(frame, record, seq, 0, Kind.TOOL_RESULT, time.time_ns(), entry, Snapshot(), {"tool": name}, {})

@@ -53,11 +53,29 @@ _DATE_TYPES: Final = (dt.datetime, dt.date, dt.time)
 
 # Every ModelSettings field that is recorded. `extra_headers` is not: it carries credentials.
 _SETTINGS: Final = (
-    "temperature", "top_p", "frequency_penalty", "presence_penalty", "tool_choice", "parallel_tool_calls",
-    "truncation", "max_tokens", "reasoning", "verbosity", "metadata", "store", "prompt_cache_retention",
-    "include_usage", "response_include", "top_logprobs", "extra_query", "extra_body", "extra_args",
-    "context_management", "timeout", "preserve_raw_usage",
-)  # fmt: skip
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "tool_choice",
+    "parallel_tool_calls",
+    "truncation",
+    "max_tokens",
+    "reasoning",
+    "verbosity",
+    "metadata",
+    "store",
+    "prompt_cache_retention",
+    "include_usage",
+    "response_include",
+    "top_logprobs",
+    "extra_query",
+    "extra_body",
+    "extra_args",
+    "context_management",
+    "timeout",
+    "preserve_raw_usage",
+)
 
 
 def dropped(value: object) -> dict[str, str]:
@@ -187,7 +205,14 @@ _HOSTED: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
 )
 
 # `authorization` and `headers` of the same mapping are credentials and are not named here.
-_HOSTED_MCP_CONFIG: Final = ("server_label", "server_url", "connector_id", "allowed_tools", "require_approval", "server_description")  # fmt: skip
+_HOSTED_MCP_CONFIG: Final = (
+    "server_label",
+    "server_url",
+    "connector_id",
+    "allowed_tools",
+    "require_approval",
+    "server_description",
+)
 
 
 def handoff_spec(handoff: Handoff[Any, Any]) -> dict[str, Any]:

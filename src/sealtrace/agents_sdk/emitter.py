@@ -11,7 +11,7 @@ from ..record import Record
 from ..recorder import Draft, Recorder
 from ..settings import Settings
 from .codec import Snapshot
-from .frames import FRAME, Frame
+from .frames import ACTOR, FRAME, Frame
 from .spanbook import SpanBook, SpanEntry
 
 __all__ = ["Emitter", "Pending"]
@@ -89,9 +89,18 @@ class Emitter:
         entry = entry or self.book.current() or self.book.root_entry(record)
         self.book.first_event(entry, seq)
         event = Pending(
-            frame, record, seq, record.ordinal(frame.path, kind), kind, time.time_ns(), entry, snapshot, payload,
-            digest or {}, **fields,
-        )  # fmt: skip
+            frame,
+            record,
+            seq,
+            record.ordinal(frame.path, kind),
+            kind,
+            time.time_ns(),
+            entry,
+            snapshot,
+            payload,
+            digest or {},
+            **fields,
+        )
         self._queue(event, error_type, None)
         return seq
 
@@ -116,6 +125,7 @@ class Emitter:
                     sdk_span_id=entry.sdk_span_id if entry else None,
                     duration_ms=round(duration_ms, 3) if duration_ms is not None else None,
                     error_type=error_type,
+                    actor=self._actor(),
                     config=event.config,
                     payload=event.payload,
                 ),
@@ -125,6 +135,15 @@ class Emitter:
             ),
             event.record,
         )
+
+    def _actor(self) -> dict[str, Any] | None:
+        actor = ACTOR.get()
+        if actor is None:
+            return None
+        return {
+            name: [self.clean(item) for item in value] if isinstance(value, list) else self.clean(value)  # pyright: ignore[reportUnknownVariableType]
+            for name, value in actor.items()
+        }
 
     @staticmethod
     def here() -> tuple[Frame, Record] | None:

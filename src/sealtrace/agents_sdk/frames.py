@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..event import Shared
 from ..record import Record
 
-__all__ = ["FRAME", "VIA", "Frame", "ItemCache"]
+__all__ = ["ACTOR", "FRAME", "VIA", "Frame", "ItemCache"]
 
 
 class ItemCache:
@@ -100,3 +100,6 @@ class Frame:
 FRAME: Final[ContextVar[Frame | None]] = ContextVar("sealtrace_frame", default=None)
 VIA: Final[ContextVar[str | None]] = ContextVar("sealtrace_via", default=None)
 """What a run that starts now was opened by: `tool:{call_id}` or `guardrail:{name}`."""
+
+ACTOR: Final[ContextVar[dict[str, Any] | None]] = ContextVar("sealtrace_actor", default=None)
+"""The authority in force in this context; see `annotations.authority`."""

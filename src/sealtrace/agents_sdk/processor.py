@@ -77,7 +77,9 @@ class TraceListener:
 class SealtraceProcessor(TracingProcessor):
     """Registered with the SDK; lives on the agent's thread, so it is short and guarded."""
 
-    def __init__(self, recorder: Recorder, book: SpanBook, settings: Settings, listener: TraceListener, tag: Any) -> None:  # fmt: skip  # noqa: E501
+    def __init__(
+        self, recorder: Recorder, book: SpanBook, settings: Settings, listener: TraceListener, tag: Any
+    ) -> None:
         self._recorder = recorder
         self._book = book
         self._settings = settings
@@ -87,21 +89,26 @@ class SealtraceProcessor(TracingProcessor):
     # what the SDK calls
 
     def on_trace_start(self, trace: Trace) -> None:
+        """Open the root span and the record."""
         safely(self._trace_start, trace)
 
     def on_trace_end(self, trace: Trace) -> None:
+        """Let go of the record; it closes when nothing of it runs."""
         safely(self._trace_end, trace)
 
     def on_span_start(self, span: Span[Any]) -> None:
+        """Start the span that mirrors this one."""
         safely(self._span_start, span)
 
     def on_span_end(self, span: Span[Any]) -> None:
+        """End the span that mirrors this one."""
         safely(self._span_end, span)
 
     def shutdown(self) -> None:
         """Nothing: the recorder has its own exit handler, which does not share the SDK's five seconds."""
 
     def force_flush(self) -> None:
+        """Store what waits, five seconds at most."""
         safely(self._recorder.flush, 5.0)
 
     # traces
@@ -218,7 +225,8 @@ def _end_facts(kind: str, data: Any) -> dict[str, Any]:
     if kind == "model" and isinstance(data, GenerationSpanData) and data.model:
         return {"gen_ai.request.model": data.model}
     if kind == "agent":
-        return {"sealtrace.agent.tool_count": len(data.tools or []), "sealtrace.agent.handoff_count": len(data.handoffs or [])}  # fmt: skip  # noqa: E501
+        return {
+            "sealtrace.agent.tool_count": len(data.tools or []),
+            "sealtrace.agent.handoff_count": len(data.handoffs or []),
+        }
     return {}
-
-

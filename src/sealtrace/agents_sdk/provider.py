@@ -169,7 +169,9 @@ class _CurrentTrace(_InStep, Trace):
             safely(self._attach)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:  # fmt: skip  # noqa: E501
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         safely(self._detach)
         self.inner.__exit__(kind, error, trace)
 
@@ -215,7 +217,9 @@ class _CurrentSpan(_InStep, Span[Any]):
         self.start(mark_as_current=True)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:  # fmt: skip  # noqa: E501
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         safely(self._detach)
         self.inner.__exit__(kind, error, trace)
 

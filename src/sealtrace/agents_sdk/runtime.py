@@ -44,15 +44,15 @@ class Runtime:
         self.settings = settings
         self.keys = Keys(settings.key.get_secret_value().encode() if settings.key else None)
         self.redactor = Redactor(
-            Policy.load(settings), self.keys,
-            timeout=settings.redaction_timeout, max_string_bytes=settings.max_string_bytes,
-        )  # fmt: skip
+            Policy.load(settings),
+            self.keys,
+            timeout=settings.redaction_timeout,
+            max_string_bytes=settings.max_string_bytes,
+        )
         self.gate = IdentifierGate(self.keys, self.redactor)
         self.spans = SpanWriter(tracer_provider, self.gate, settings)
         self.writer = self._writer()
-        pipeline = Pipeline(
-            self.redactor, self.writer, self.keys, sdk_version=sdk_version, on_sealed=self._sealed
-        )
+        pipeline = Pipeline(self.redactor, self.writer, self.keys, sdk_version=sdk_version, on_sealed=self._sealed)
         self.recorder = Recorder(
             pipeline,
             max_events=settings.queue_events,
@@ -63,9 +63,7 @@ class Runtime:
         self.recorder.on_closing = self.book.close_roots
         self.capture = Capture(self.recorder, self.book, settings, self.gate.clean)
         self.processor = SealtraceProcessor(self.recorder, self.book, settings, self.capture, self.gate.tag)
-        self.registration = Registration(
-            self.processor, self.book, keep_vendor_exporter=settings.keep_openai_exporter
-        )
+        self.registration = Registration(self.processor, self.book, keep_vendor_exporter=settings.keep_openai_exporter)
         self.report = compat.check()
 
     def _writer(self) -> VaultWriter | None:
@@ -86,8 +84,10 @@ class Runtime:
             missing = ", ".join(name for name, found in self.report.seams.items() if not found)
             _log.warning(
                 "openai-agents %s lacks what sealtrace needs to record runs in full (%s): recording goes on with what"
-                " traces show, and such runs cannot be rerun; see `sealtrace doctor`", sdk_version, missing,
-            )  # fmt: skip
+                " traces show, and such runs cannot be rerun; see `sealtrace doctor`",
+                sdk_version,
+                missing,
+            )
         self._warn_if_off()
 
     def stop(self) -> None:
@@ -108,9 +108,12 @@ class Runtime:
             return
         self._warned_off = True
         if self.settings.record_when_tracing_disabled:
-            _log.warning("the SDK's tracing is switched off; sealtrace records payloads all the same, as set, without spans of the SDK's tree")  # fmt: skip  # noqa: E501
+            _log.warning("the SDK's tracing is switched off; payloads are recorded all the same, as set, without spans")
         else:
-            _log.warning("the SDK's tracing is switched off, so nothing is recorded; set record_when_tracing_disabled (SEALTRACE_RECORD_WHEN_TRACING_DISABLED=1) to record all the same")  # fmt: skip  # noqa: E501
+            _log.warning(
+                "the SDK's tracing is switched off, so nothing is recorded; set record_when_tracing_disabled "
+                "(SEALTRACE_RECORD_WHEN_TRACING_DISABLED=1) to record all the same"
+            )
 
     def _sealed(self, record: Record, seal: Seal) -> None:
         if record.root is None:

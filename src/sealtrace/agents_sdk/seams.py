@@ -87,7 +87,11 @@ def observe(observer: Observer | None) -> None:
     _observer = observer
 
 
-async def _watched(start: Callable[[], Any], end: Callable[[Any, Any, BaseException | None], None], proceed: Callable[[], Awaitable[Any]]) -> Any:  # fmt: skip  # noqa: E501
+async def _watched(
+    start: Callable[[], Any],
+    end: Callable[[Any, Any, BaseException | None], None],
+    proceed: Callable[[], Awaitable[Any]],
+) -> Any:
     token = safely(start)
     try:
         result = await proceed()
@@ -468,7 +472,9 @@ def _wrap_decision(*, approved: bool) -> Callable[[Any], Any]:
 class _Seam:
     """One place in the SDK: where the name lives and what is put there."""
 
-    def __init__(self, name: str, owners: tuple[tuple[str, str | None, str], ...], wrap: Callable[[Any], Any] | None) -> None:  # fmt: skip  # noqa: E501
+    def __init__(
+        self, name: str, owners: tuple[tuple[str, str | None, str], ...], wrap: Callable[[Any], Any] | None
+    ) -> None:
         self.name = name
         self._owners = owners
         self._wrap = wrap
@@ -519,23 +525,37 @@ SEAMS: Final = (
     _Seam("run_streamed", _method(AgentRunner, "run_streamed"), _wrap_run_streamed),
     # Not in agent_runner_helpers: what is there tests the model's class.
     _Seam("model", _module("get_model", "run_internal.run_loop"), _wrap_get_model),
-    _Seam("function_tool", _module("_invoke_function_tool_with_metadata", "tool", "run_internal.tool_execution"), _wrap_invoke),
-    _Seam("tool_failure", _module("maybe_invoke_function_tool_failure_error_function", "tool", "run_internal.tool_execution"), _wrap_failure),
+    _Seam(
+        "function_tool",
+        _module("_invoke_function_tool_with_metadata", "tool", "run_internal.tool_execution"),
+        _wrap_invoke,
+    ),
+    _Seam(
+        "tool_failure",
+        _module("maybe_invoke_function_tool_failure_error_function", "tool", "run_internal.tool_execution"),
+        _wrap_failure,
+    ),
     _Seam("shell", _action("ShellAction"), None),
     _Seam("local_shell", _action("LocalShellAction"), None),
     _Seam("apply_patch", _action("ApplyPatchAction"), None),
     _Seam("computer", _action("ComputerAction"), None),
     _Seam("custom_tool", _action("CustomToolAction"), None),
-    _Seam("computer_factory", _module("resolve_computer", "tool", "run_internal.tool_execution", "run_internal.tool_actions"), _wrap_resolve_computer),
+    _Seam(
+        "computer_factory",
+        _module("resolve_computer", "tool", "run_internal.tool_execution", "run_internal.tool_actions"),
+        _wrap_resolve_computer,
+    ),
     _Seam("mcp_listing", _method(MCPUtil, "_list_tools_with_span"), _wrap_list_tools),
-    _Seam("handoffs", _module("get_handoffs", "run_internal.run_loop", "run_internal.turn_resolution"), _wrap_get_handoffs),
+    _Seam(
+        "handoffs", _module("get_handoffs", "run_internal.run_loop", "run_internal.turn_resolution"), _wrap_get_handoffs
+    ),
     _Seam("input_guardrail", _method(InputGuardrail, "run"), _wrap_guardrail("input")),
     _Seam("output_guardrail", _method(OutputGuardrail, "run"), _wrap_guardrail("output")),
     _Seam("tool_input_guardrail", _method(ToolInputGuardrail, "run"), _wrap_guardrail("tool_input")),
     _Seam("tool_output_guardrail", _method(ToolOutputGuardrail, "run"), _wrap_guardrail("tool_output")),
     _Seam("approve", _method(RunState, "approve"), _wrap_decision(approved=True)),
     _Seam("reject", _method(RunState, "reject"), _wrap_decision(approved=False)),
-)  # fmt: skip
+)
 
 _lock: Final = threading.Lock()
 _users = 0

@@ -10,7 +10,7 @@ import dataclasses
 import threading
 import time
 from collections import OrderedDict
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from agents.tracing import Span as SdkSpan
 from agents.tracing import Trace as SdkTrace
@@ -20,19 +20,12 @@ from opentelemetry import trace as otel
 from opentelemetry.context import Context
 
 from ..record import Record
+from ..telemetry import SpanWriter
 
-__all__ = ["Root", "SpanBook", "SpanEntry", "SpanOutput"]
+__all__ = ["Root", "SpanBook", "SpanEntry"]
 
 _MAX_OPEN: Final = 20_000
 """Spans that never end (abandoned streams, killed tasks) are let go beyond this, oldest first."""
-
-
-class SpanOutput(Protocol):
-    """The part of `telemetry.SpanWriter` that is needed here."""
-
-    def start(self, kind: str, attributes: dict[str, Any], *, parent: Context | None, start_time: int | None = None) -> otel.Span: ...  # fmt: skip  # noqa: E501
-    def set(self, span: otel.Span, attributes: dict[str, Any]) -> None: ...
-    def end(self, span: otel.Span, attributes: dict[str, Any] | None = None, *, error_type: str | None = None, end_time: int | None = None) -> None: ...  # fmt: skip  # noqa: E501
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -76,7 +69,7 @@ class Root:
 class SpanBook:
     """Starts, finds and ends spans; the only caller of the span writer on the live path."""
 
-    def __init__(self, output: SpanOutput) -> None:
+    def __init__(self, output: SpanWriter) -> None:
         self._output = output
         self._lock = threading.Lock()
         self._open: OrderedDict[str, SpanEntry] = OrderedDict()
@@ -86,7 +79,9 @@ class SpanBook:
 
     # roots
 
-    def open_root(self, sdk_trace: SdkTrace | None, sdk_trace_id: str, record: Record, attributes: dict[str, Any]) -> Root:  # fmt: skip  # noqa: E501
+    def open_root(
+        self, sdk_trace: SdkTrace | None, sdk_trace_id: str, record: Record, attributes: dict[str, Any]
+    ) -> Root:
         """Start the root span: under the application's current span if it has one, else a new trace."""
         parent = otel_context.get_current()
         span = self._output.start("trace", {**attributes, **_ids(record)}, parent=parent)
@@ -145,7 +140,9 @@ class SpanBook:
 
     # spans
 
-    def start(self, kind: str, sdk_span: SdkSpan[Any], record: Record | None, root: Root | None, attributes: dict[str, Any]) -> SpanEntry:  # fmt: skip  # noqa: E501
+    def start(
+        self, kind: str, sdk_span: SdkSpan[Any], record: Record | None, root: Root | None, attributes: dict[str, Any]
+    ) -> SpanEntry:
         """Start the span that mirrors an SDK span, under the mirror of its parent."""
         parent = self._parent_context(sdk_span, root)
         ids = _ids(record) if record is not None else {}
@@ -192,7 +189,9 @@ class SpanBook:
         """Write what was gathered and end the span at the time the SDK's span ended."""
         self._output.end(entry.span, entry.attributes, error_type=entry.error_type, end_time=entry.ended_ns)
 
-    def retroactive(self, kind: str, record: Record, attributes: dict[str, Any], start_ns: int, error_type: str | None, *, seq: int) -> SpanEntry:  # fmt: skip  # noqa: E501
+    def retroactive(
+        self, kind: str, record: Record, attributes: dict[str, Any], start_ns: int, error_type: str | None, *, seq: int
+    ) -> SpanEntry:
         """A span for something the SDK made no span for, from `start_ns` until now."""
         parent = self.current_context() or otel_context.get_current()
         span = self._output.start(
