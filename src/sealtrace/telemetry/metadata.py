@@ -134,27 +134,3 @@ def attribute(key: str) -> Attribute | None:
     if found is None and key.startswith(METADATA_PREFIX):
         return Attribute(METADATA_PREFIX, Gate.IDENTIFIER, _OURS, "a trace metadata value that the user listed")
     return found
-
-
-def page() -> str:
-    """The attribute reference as Markdown; `docs/attributes.md` is this and nothing else."""
-    rows = "\n".join(
-        f"| `{item.key}` | {item.meaning} | {item.gate.value}"
-        f"{': ' + ', '.join(f'`{word}`' for word in sorted(item.words)) if item.words else ''} | {item.source} |"
-        for item in sorted(_LIST, key=lambda item: item.key)
-    )
-    return (
-        "# Span attributes\n\n"
-        "Generated from `sealtrace.telemetry.metadata` by `python -m sealtrace.telemetry.metadata`.\n"
-        "No span of sealtrace carries any other attribute, nor a status description, an event or a link.\n\n"
-        "| key | meaning | value | source |\n|---|---|---|---|\n"
-        f"{rows}\n"
-        f"| `{METADATA_PREFIX}*` | trace metadata under the keys listed in `trace_metadata_keys`"
-        f" | {Gate.IDENTIFIER.value} | {_OURS} |\n"
-    )
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(page())

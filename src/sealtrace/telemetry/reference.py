@@ -1,0 +1,31 @@
+"""The attribute reference, `docs/attributes.md`."""
+
+from __future__ import annotations
+
+import sys
+
+from .metadata import ATTRIBUTES, METADATA_PREFIX, Gate
+
+__all__ = ["page"]
+
+
+def page() -> str:
+    """The attribute reference as Markdown; `docs/attributes.md` is this and nothing else."""
+    rows = "\n".join(
+        f"| `{item.key}` | {item.meaning} | {item.gate.value}"
+        f"{': ' + ', '.join(f'`{word}`' for word in sorted(item.words)) if item.words else ''} | {item.source} |"
+        for item in (ATTRIBUTES[key] for key in sorted(ATTRIBUTES))
+    )
+    return (
+        "# Span attributes\n\n"
+        "Generated from `sealtrace.telemetry.metadata` by `python -m sealtrace.telemetry.reference`.\n"
+        "No span of sealtrace carries any other attribute, nor a status description, an event or a link.\n\n"
+        "| key | meaning | value | source |\n|---|---|---|---|\n"
+        f"{rows}\n"
+        f"| `{METADATA_PREFIX}*` | trace metadata under the keys listed in `trace_metadata_keys`"
+        f" | {Gate.IDENTIFIER.value} | sealtrace |\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
