@@ -1,0 +1,1 @@
+"""Rerunning, comparing and checking recorded runs."""
