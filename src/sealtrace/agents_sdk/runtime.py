@@ -70,7 +70,7 @@ class Runtime:
         if self.settings.vault is None:
             return None
         store = open_store(self.settings.vault, self.settings)
-        return VaultWriter(store, self.settings, keys=self.keys, ruleset_hash=self.redactor.ruleset_hash)
+        return VaultWriter(store, self.settings, ruleset_hash=self.redactor.ruleset_hash)
 
     def start(self) -> None:
         """Begin to watch."""

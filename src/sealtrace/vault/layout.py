@@ -1,0 +1,84 @@
+"""Where things lie in a vault.
+
+```
+{class}/v1/{shard2}/{trace32}/{record_id}/{seq:06d}-{sha16}.jsonl.gz      segments
+meta/v1/{shard2}/{trace32}/{record_id}/manifest-{sha16}.json              last
+```
+
+The class comes first because retention is by prefix: a bucket's lifecycle rules need no tags. The
+digest in the key makes a second upload of the same bytes harmless and of other bytes impossible.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Final
+
+from ..event import Kind, run_hex
+from ..settings import Retention
+
+__all__ = [
+    "CLASSES",
+    "META",
+    "class_of",
+    "days_of",
+    "expiry",
+    "manifest_key",
+    "parse_key",
+    "record_prefix",
+    "run_prefix",
+    "segment_key",
+]
+
+META: Final = "meta"
+CLASSES: Final = ("io", "content", META)
+_IO: Final = frozenset({Kind.INPUT, Kind.OUTPUT})
+_KEY: Final = re.compile(
+    r"(?P<klass>io|content|meta)/v1/(?P<shard>[0-9a-f]{2})/(?P<run>[0-9a-f]{32})/(?P<record>[0-9a-f]{32})/"
+    r"(?:(?P<seq>[0-9]{6,9})-(?P<sha>[0-9a-f]{16})\.jsonl\.gz|manifest-(?P<manifest>[0-9a-f]{16})\.json)\Z"
+)
+
+
+def class_of(kind: Kind, retention: Retention) -> str:
+    """The retention class of an event's payload; kinds kept equally long share one."""
+    return "io" if kind in _IO and retention.io != retention.content else "content"
+
+
+def days_of(klass: str, retention: Retention) -> int:
+    """Days after which objects of this class may be deleted."""
+    return {"io": retention.io, "content": retention.content, META: retention.meta}[klass]
+
+
+def expiry(created: str, days: int) -> str:
+    """RFC 3339 time `days` after `created`."""
+    return (dt.datetime.fromisoformat(created) + dt.timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def run_prefix(klass: str, run_id: str) -> str:
+    """The prefix of everything of a run in a class."""
+    digits = run_hex(run_id)
+    return f"{klass}/v1/{digits[:2]}/{digits}/"
+
+
+def record_prefix(klass: str, run_id: str, record_id: str) -> str:
+    """The prefix of everything of a record in a class."""
+    return f"{run_prefix(klass, run_id)}{record_id}/"
+
+
+def segment_key(klass: str, run_id: str, record_id: str, seq: int, digest: bytes) -> str:
+    """The key of a segment whose first event is `seq` and whose bytes have this SHA-256."""
+    return f"{record_prefix(klass, run_id, record_id)}{seq:06d}-{digest.hex()[:16]}.jsonl.gz"
+
+
+def manifest_key(run_id: str, record_id: str, digest: bytes) -> str:
+    """The key of a manifest whose bytes have this SHA-256."""
+    return f"{record_prefix(META, run_id, record_id)}manifest-{digest.hex()[:16]}.json"
+
+
+def parse_key(key: str) -> dict[str, str | None] | None:
+    """The parts of a key of ours (`klass`, `run`, `record`, `seq`, `sha`, `manifest`), or None."""
+    match = _KEY.match(key)
+    if match is None or match["shard"] != match["run"][:2]:
+        return None
+    return match.groupdict()

@@ -1,0 +1,66 @@
+"""What a payload store must be able to do; small on purpose."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterator
+from typing import Protocol
+
+__all__ = ["ObjectInfo", "Store"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """An object as a listing shows it."""
+
+    key: str
+    size: int
+    modified: dt.datetime
+
+
+class Store(Protocol):
+    """An append-only store of small immutable objects."""
+
+    @property
+    def url(self) -> str:
+        """What to call it in messages; holds no credentials."""
+        ...
+
+    def put(self, key: str, data: bytes, *, sha256: bytes) -> None:
+        """Store an object once. The same bytes already there count as stored.
+
+        Raises:
+            ObjectExists: Other bytes are there.
+            VaultUnavailable: Not now; trying again may help.
+            VaultDenied: Not with these credentials.
+        """
+        ...
+
+    def get(self, key: str, *, start: int | None = None, length: int | None = None) -> bytes:
+        """Read an object, or `length` bytes of it from `start`.
+
+        Raises:
+            ObjectNotFound: There is none.
+            VaultUnavailable: Not now.
+            VaultDenied: Not with these credentials.
+        """
+        ...
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """All objects whose key begins so, by key.
+
+        Raises:
+            VaultUnavailable: Not now.
+            VaultDenied: Not with these credentials.
+        """
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove an object; not an error if there is none.
+
+        Raises:
+            VaultUnavailable: Not now.
+            VaultDenied: Not with these credentials.
+        """
+        ...

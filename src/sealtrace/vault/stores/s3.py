@@ -1,0 +1,160 @@
+"""A vault in an S3 bucket."""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...errors import ObjectExists, ObjectNotFound, VaultDenied, VaultError, VaultUnavailable
+from ...settings import Settings
+from .base import ObjectInfo
+
+__all__ = ["S3Store"]
+
+_DENIED: Final = frozenset(
+    {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem",
+     "KMS.DisabledException", "KMS.NotFoundException", "InvalidToken", "401", "403"}
+)  # fmt: skip
+_MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
+_EXISTS: Final = frozenset({"PreconditionFailed", "412"})
+
+
+class S3Store:
+    """Objects in a bucket, under a prefix.
+
+    Each is one PUT, conditional on the key being free, with its SHA-256 in the signed request. Keys
+    hold the digest of their bytes, so "exists already" means "stored already", which a writer that
+    may only put cannot ask otherwise. Credentials come from boto3's default chain and are kept
+    nowhere. boto3 is imported and the client made on first use, anew in a forked child.
+
+    Args:
+        bucket: The bucket's name.
+        prefix: Before every key, without slashes at its ends; may be empty.
+        settings: Endpoint, encryption, timeouts.
+    """
+
+    def __init__(self, bucket: str, prefix: str, settings: Settings) -> None:
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._pid = 0
+
+    @property
+    def url(self) -> str:
+        """`s3://`, the bucket and the prefix."""
+        return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+
+    def put(self, key: str, data: bytes, *, sha256: bytes) -> None:
+        """See `Store.put`."""
+        extra: dict[str, Any] = {}
+        if self._settings.kms_key_id is not None:
+            extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self._settings.kms_key_id}
+        try:
+            self._call(
+                "put_object",
+                key,
+                Body=data,
+                ChecksumSHA256=base64.b64encode(sha256).decode(),
+                IfNoneMatch="*",
+                ContentType="application/gzip" if key.endswith(".gz") else "application/json",
+                **extra,
+            )
+        except ObjectExists:
+            return
+
+    def get(self, key: str, *, start: int | None = None, length: int | None = None) -> bytes:
+        """See `Store.get`."""
+        extra: dict[str, Any] = {}
+        if start is not None or length is not None:
+            first = start or 0
+            extra["Range"] = f"bytes={first}-{'' if length is None else first + length - 1}"
+        body = self._call("get_object", key, **extra)["Body"]
+        try:
+            data: bytes = body.read()
+        except Exception as error:
+            raise VaultUnavailable(f"{self.url}: reading {key} broke off ({type(error).__name__})", key=key) from error
+        return data
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """See `Store.list`."""
+        token: str | None = None
+        while True:
+            extra = {"ContinuationToken": token} if token else {}
+            page = self._call("list_objects_v2", None, Prefix=self._prefix + prefix, **extra)
+            for item in page.get("Contents", []):
+                yield ObjectInfo(item["Key"].removeprefix(self._prefix), item["Size"], item["LastModified"])
+            token = page.get("NextContinuationToken")
+            if not token:
+                return
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        self._call("delete_object", key)
+
+    def _call(self, operation: str, key: str | None, **arguments: Any) -> Any:
+        from botocore.exceptions import (  # noqa: PLC0415 - takes a second to import
+            BotoCoreError,
+            ClientError,
+            NoCredentialsError,
+            ParamValidationError,
+        )
+
+        if key is not None:
+            arguments["Key"] = self._prefix + key
+        if self._settings.expected_bucket_owner is not None:
+            arguments["ExpectedBucketOwner"] = self._settings.expected_bucket_owner
+        try:
+            return getattr(self._s3(), operation)(Bucket=self._bucket, **arguments)
+        except ClientError as error:
+            raise self._translated(error, key) from None
+        except NoCredentialsError:
+            message = f"{self.url}: no AWS credentials were found; set up boto3's default chain"
+            raise VaultDenied(message, key=key) from None
+        except ParamValidationError as error:
+            raise VaultError(f"{self.url}: {error}", key=key) from None
+        except BotoCoreError as error:
+            raise VaultUnavailable(f"{self.url} does not answer ({type(error).__name__})", key=key) from None
+
+    def _translated(self, error: Any, key: str | None) -> VaultError:
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if code in _EXISTS or status == 412:
+            return ObjectExists(f"{key} is already stored", key=key)
+        if code in _MISSING:
+            return ObjectNotFound(f"{key} is not in {self.url}", key=key)
+        if code == "NoSuchBucket":
+            return VaultDenied(f"{self.url}: there is no such bucket; make it or correct the vault's URL", key=key)
+        if code in _DENIED or status in (401, 403):
+            return VaultDenied(f"{self.url} refused this ({code}); check the role's policy and the KMS grant", key=key)
+        return VaultUnavailable(f"{self.url} cannot take this now ({code or status})", key=key)
+
+    def _s3(self) -> Any:
+        with self._lock:
+            if self._client is None or self._pid != os.getpid():
+                self._client = self._new_client()
+                self._pid = os.getpid()
+            return self._client
+
+    def _new_client(self) -> Any:
+        import boto3  # noqa: PLC0415 - takes a second to import
+        from botocore.config import Config  # noqa: PLC0415
+
+        settings = self._settings
+        return boto3.session.Session().client(
+            "s3",
+            endpoint_url=settings.endpoint_url,
+            region_name=settings.region,
+            verify=str(settings.ca_bundle) if settings.ca_bundle is not None else None,
+            config=Config(
+                connect_timeout=settings.connect_timeout,
+                read_timeout=settings.read_timeout,
+                retries={"mode": "standard", "total_max_attempts": settings.max_attempts},
+                s3={"addressing_style": settings.addressing_style},
+                user_agent_extra="sealtrace",
+            ),
+        )
