@@ -4,6 +4,8 @@
 SealtraceError
 ├── SettingsError            a setting is missing, unknown or out of range
 ├── RunNotFound              no store and no telemetry source knows the id
+│   └── EventNotFound        the run is known, the event is not
+├── NotComparable            two runs, or a run and code, cannot be held against each other
 ├── TelemetryError           spans could not be read
 │   └── TelemetryFormatError the source answered with something that is not OTLP
 ├── RedactionFailed          a payload could not be made safe and was dropped
@@ -23,6 +25,8 @@ a tool into text for the model, so a divergence must be a `BaseException` to be 
 from __future__ import annotations
 
 __all__ = [
+    "EventNotFound",
+    "NotComparable",
     "ObjectExists",
     "ObjectNotFound",
     "PayloadExpired",
@@ -65,6 +69,14 @@ class RunNotFound(SealtraceError):
     def __init__(self, message: str, *, run: str) -> None:
         super().__init__(message)
         self.run = run
+
+
+class EventNotFound(RunNotFound):
+    """The run has no event of that number."""
+
+
+class NotComparable(SealtraceError):
+    """Two runs, or a run and code, cannot be held against each other; the message says what is missing."""
 
 
 class TelemetryError(SealtraceError):

@@ -12,11 +12,11 @@ import enum
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
+
+from .shape import JSON, is_array, is_object
 
 __all__ = ["ABSENT", "Absent", "Difference", "differences", "first_difference", "format_path", "parse_path", "same"]
-
-JSON: TypeAlias = Any
 
 
 class Absent(enum.Enum):
@@ -147,10 +147,10 @@ def _matches(path: _Path, pattern: _Pattern) -> bool:
 def _walk(recorded: JSON, got: JSON, path: _Path, ignore: tuple[_Pattern, ...]) -> Iterator[Difference]:
     if recorded is got or (ignore and _ignored(path, ignore)):
         return
-    if isinstance(recorded, dict) and isinstance(got, dict):
-        yield from _walk_objects(recorded, got, path, ignore)  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(recorded, list) and isinstance(got, list):
-        yield from _walk_lists(recorded, got, path, ignore)  # pyright: ignore[reportUnknownArgumentType]
+    if is_object(recorded) and is_object(got):
+        yield from _walk_objects(recorded, got, path, ignore)
+    elif is_array(recorded) and is_array(got):
+        yield from _walk_lists(recorded, got, path, ignore)
     elif not _same_scalar(recorded, got):
         yield Difference(format_path(path), recorded, got)
 
@@ -225,7 +225,6 @@ def _gap(recorded: list[JSON], got: list[JSON], left: range, right: range) -> It
 
 
 def _label(item: JSON) -> object:
-    if not isinstance(item, dict):
+    if not is_object(item):
         return type(item).__name__
-    fields: dict[str, JSON] = item  # pyright: ignore[reportUnknownVariableType]
-    return tuple(repr(fields.get(name)) for name in ("type", "role", "name", "call_id"))
+    return tuple(repr(item.get(name)) for name in ("type", "role", "name", "call_id"))
