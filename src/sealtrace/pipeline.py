@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from . import _version
+from ._version import __version__
 from .errors import VaultError, VaultUnavailable
 from .event import EventStatus, RunEvent, Shared, timestamp
 from .keys import Keys
@@ -82,7 +82,7 @@ class Pipeline:
             if value is None:
                 continue
             if isinstance(value, list) and value and isinstance(value[0], Shared):
-                shared: list[Shared] = value  # pyright: ignore[reportUnknownVariableType]
+                shared: list[Shared] = value
                 new = [item for item in shared if item.digest is None]
                 chain = "".join(self._digest(item) for item in shared)
                 out[name] = self._keys.digest(chain.encode())
@@ -159,7 +159,7 @@ class Pipeline:
             output_tokens=record.output_tokens,
             group_tag=record.group_tag,
             sdk_version=self._sdk_version,
-            sealtrace_version=_version.__version__,
+            sealtrace_version=__version__,
             key_id=self._keys.key_id,
             key_ephemeral=self._keys.ephemeral,
             event_count=record.event_count,

@@ -31,9 +31,9 @@ class Retention(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    io: int = Field(30, ge=1, description="what went into and came out of the run: input, output")
-    content: int = Field(7, ge=1, description="generations, tool payloads, retrieval and the rest")
-    meta: int = Field(400, ge=1, description="envelopes, configuration, digests, manifests")
+    io: int = Field(default=30, ge=1, description="what went into and came out of the run: input, output")
+    content: int = Field(default=7, ge=1, description="generations, tool payloads, retrieval and the rest")
+    meta: int = Field(default=400, ge=1, description="envelopes, configuration, digests, manifests")
 
 
 class Settings(BaseModel):
@@ -44,51 +44,59 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    vault: str | None = Field(None, description="`file:///path` or `s3://bucket/prefix`; none: spans only")
+    vault: str | None = Field(default=None, description="`file:///path` or `s3://bucket/prefix`; none: spans only")
     telemetry: str | None = Field(
         None, description="where spans can be read: `otlp+file:///path`, `jaeger://host:port`, `tempo://host:port`"
     )
-    key: SecretStr | None = Field(None, description="secret for pseudonyms and digests, 16 bytes or more")
+    key: SecretStr | None = Field(default=None, description="secret for pseudonyms and digests, 16 bytes or more")
     enabled: bool = Field(default=True, description="off: `instrument()` does nothing")
 
     # capture
     keep_openai_exporter: bool = Field(default=False, description="leave the SDK's own exporter to its vendor in place")
     record_when_tracing_disabled: bool = Field(default=False, description="record also where the SDK's tracing is off")
-    trace_metadata_keys: tuple[str, ...] = Field((), description="trace metadata keys that may become span attributes")
+    trace_metadata_keys: tuple[str, ...] = Field(
+        default=(), description="trace metadata keys that may become span attributes"
+    )
     raw_group_id: bool = Field(
         default=False, description="write `group_id` to spans as it is instead of as a keyed tag"
     )
-    replay_url: str | None = Field(None, description="base URL of the viewer; sets `sealtrace.replay.url` on spans")
-    feature_flags: tuple[str, ...] = Field((), description="`name=value` pairs stored in every event's config")
+    replay_url: str | None = Field(
+        default=None, description="base URL of the viewer; sets `sealtrace.replay.url` on spans"
+    )
+    feature_flags: tuple[str, ...] = Field(default=(), description="`name=value` pairs stored in every event's config")
 
     # recorder
-    queue_events: int = Field(10_000, ge=10, description="events that may wait in memory")
-    queue_bytes: int = Field(64 * 1024 * 1024, ge=65_536, description="payload bytes that may wait in memory")
-    exit_timeout: float = Field(5.0, gt=0, description="seconds the exit handler may take to store what waits")
+    queue_events: int = Field(default=10_000, ge=10, description="events that may wait in memory")
+    queue_bytes: int = Field(default=64 * 1024 * 1024, ge=65_536, description="payload bytes that may wait in memory")
+    exit_timeout: float = Field(default=5.0, gt=0, description="seconds the exit handler may take to store what waits")
 
     # redaction
     redaction_profile: Literal["strict", "balanced"] = Field(
         "strict", description="how readily a value is taken for a secret"
     )
-    redaction_policy: Path | None = Field(None, description="a policy file (toml)")
+    redaction_policy: Path | None = Field(default=None, description="a policy file (toml)")
     redaction_timeout: float = Field(
         5.0, gt=0, description="seconds one payload may take to redact before it is dropped"
     )
-    max_string_bytes: int = Field(262_144, ge=1024, description="a longer string is dropped and only its digest kept")
+    max_string_bytes: int = Field(
+        default=262_144, ge=1024, description="a longer string is dropped and only its digest kept"
+    )
 
     # vault
-    retention: Retention = Field(default_factory=Retention, description="days per class")
-    segment_bytes: int = Field(1_048_576, ge=65_536, description="a segment is stored when it has this many bytes")
-    segment_seconds: float = Field(30.0, gt=0, description="or is this old")
-    endpoint_url: str | None = Field(None, description="S3 endpoint, for anything but AWS")
-    region: str | None = Field(None, description="S3 region")
-    kms_key_id: str | None = Field(None, description="encrypt objects with this KMS key (SSE-KMS)")
-    addressing_style: Literal["auto", "path", "virtual"] = Field("auto", description="S3 bucket addressing")
-    expected_bucket_owner: str | None = Field(None, description="AWS account id that must own the bucket")
-    ca_bundle: Path | None = Field(None, description="CA certificates for the S3 endpoint")
-    connect_timeout: float = Field(3.0, gt=0, description="seconds")
-    read_timeout: float = Field(10.0, gt=0, description="seconds")
-    max_attempts: int = Field(3, ge=1, le=10, description="tries per request")
+    retention: Retention = Field(default=Retention(), description="days per class")
+    segment_bytes: int = Field(
+        default=1_048_576, ge=65_536, description="a segment is stored when it has this many bytes"
+    )
+    segment_seconds: float = Field(default=30.0, gt=0, description="or is this old")
+    endpoint_url: str | None = Field(default=None, description="S3 endpoint, for anything but AWS")
+    region: str | None = Field(default=None, description="S3 region")
+    kms_key_id: str | None = Field(default=None, description="encrypt objects with this KMS key (SSE-KMS)")
+    addressing_style: Literal["auto", "path", "virtual"] = Field(default="auto", description="S3 bucket addressing")
+    expected_bucket_owner: str | None = Field(default=None, description="AWS account id that must own the bucket")
+    ca_bundle: Path | None = Field(default=None, description="CA certificates for the S3 endpoint")
+    connect_timeout: float = Field(default=3.0, gt=0, description="seconds")
+    read_timeout: float = Field(default=10.0, gt=0, description="seconds")
+    max_attempts: int = Field(default=3, ge=1, le=10, description="tries per request")
 
 
 def load_settings(arguments: Mapping[str, Any] | None = None, *, environ: Mapping[str, str] | None = None) -> Settings:

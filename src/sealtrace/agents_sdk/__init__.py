@@ -79,7 +79,7 @@ def current() -> Runtime | None:
     return _runtime
 
 
-class SealtraceInstrumentor(BaseInstrumentor):
+class SealtraceInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     """The entry point of `opentelemetry-instrument`: settings come from the environment alone.
 
     An exception in an instrumentor stops every instrumentor after it, so none leaves this one.

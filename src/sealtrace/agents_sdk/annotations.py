@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from .._guard import safely
@@ -23,7 +23,7 @@ def authority(
     scopes: Sequence[str] = (),
     policy: str | None = None,
     policy_version: str | None = None,
-) -> Iterator[None]:
+) -> Generator[None]:
     """Say on whose authority the runs inside act.
 
     What is given here is stored with each event's envelope, which outlives the payload, so give

@@ -85,7 +85,7 @@ class NativeCall:
         """From the keyword arguments of `*Action.execute`."""
         run = kwargs.get("call") or kwargs.get("action")
         tool_call = getattr(run, "tool_call", None)
-        get: Any = tool_call.get if isinstance(tool_call, dict) else lambda name: getattr(tool_call, name, None)  # pyright: ignore[reportUnknownMemberType]
+        get: Any = tool_call.get if isinstance(tool_call, dict) else lambda name: getattr(tool_call, name, None)
         return cls(
             action=action,
             name=_NATIVE_NAMES.get(action, action) if action != "CustomToolAction" else _custom_name(run),

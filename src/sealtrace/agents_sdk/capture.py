@@ -213,13 +213,13 @@ def _input_payload(call: RunCall) -> tuple[dict[str, Any], Snapshot]:
     if isinstance(call.input, RunState):
         return {"resumed": True}, snapshot
     if isinstance(call.input, list):
-        return {"input": [Shared(snapshot.take(item)) for item in call.input]}, snapshot  # pyright: ignore[reportUnknownVariableType]
+        return {"input": [Shared(snapshot.take(item)) for item in call.input]}, snapshot
     return {"input": snapshot.take(call.input)}, snapshot
 
 
 def _approval_facts(item: Any, snapshot: Snapshot) -> tuple[dict[str, Any], str | None]:
     raw = getattr(item, "raw_item", None)
-    get: Any = raw.get if isinstance(raw, dict) else lambda name: getattr(raw, name, None)  # pyright: ignore[reportUnknownMemberType]
+    get: Any = raw.get if isinstance(raw, dict) else lambda name: getattr(raw, name, None)
     payload: dict[str, Any] = {"tool": getattr(item, "tool_name", None) or get("name")}
     arguments = get("arguments") or get("action") or get("operation") or get("input")
     if arguments is not None:

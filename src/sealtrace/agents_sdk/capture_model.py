@@ -8,7 +8,7 @@ from typing import Any, Final
 from agents import ModelResponse
 from agents.version import __version__ as sdk_version
 
-from .. import _version
+from .._version import __version__
 from ..event import Kind, Shared
 from .calls import ModelCall
 from .codec import Snapshot, error_facts, handoff_spec, output_schema_spec, settings_fields, tool_spec, usage_fields
@@ -36,11 +36,11 @@ class ModelCapture(Emitter):
         event = self.begin(Kind.GENERATION, frame, record)
         token = _ModelToken(event)
         MODEL_CALL.set(token)
-        event.model = self.clean(call.model)
-        record.models.setdefault(event.model)
+        model = event.model = self.clean(call.model)
+        record.models.setdefault(model)
         request, event.digest = self._request(call, frame, event.snapshot)
         event.payload["request"] = request
-        event.config = self._config(call, event.model)
+        event.config = self._config(call, model)
         frame.last_generation = event.seq
         token.facts = {"gen_ai.request.model": call.model, "gen_ai.agent.name": frame.agent, **_span_settings(call)}
         return token
@@ -72,7 +72,7 @@ class ModelCapture(Emitter):
     def _items(given: Any, frame: Frame, snapshot: Snapshot) -> Any:
         if not isinstance(given, list):
             return snapshot.take(given)
-        items: list[Any] = given  # pyright: ignore[reportUnknownVariableType]
+        items: list[Any] = given
         taken: list[Shared] = []
         for index, item in enumerate(items):
             known = frame.items.known(index, item)
@@ -97,12 +97,12 @@ class ModelCapture(Emitter):
         prompt: Any = call.prompt
         if isinstance(prompt, dict):
             for name in ("id", "version"):
-                if prompt.get(name) is not None:  # pyright: ignore[reportUnknownMemberType]
+                if prompt.get(name) is not None:
                     config[f"prompt_{name}"] = self.clean(prompt[name])
         if call.output_schema is not None and not call.output_schema.is_plain_text():
             config["output_schema"] = self.clean(call.output_schema.name())
         config["sdk"] = sdk_version
-        config["sealtrace"] = _version.__version__
+        config["sealtrace"] = __version__
         flags = dict(flag.split("=", 1) for flag in self.settings.feature_flags if "=" in flag)
         if flags:
             config["flags"] = flags

@@ -252,7 +252,7 @@ def _verdict(output: Any, snapshot: Snapshot) -> dict[str, Any]:
     verdict: dict[str, Any] = {"output_info": snapshot.take(getattr(output, "output_info", None))}
     if type(behavior) is dict:
         verdict["behavior"] = snapshot.take(behavior)
-        verdict["tripped"] = behavior.get("type") == "raise_exception"  # pyright: ignore[reportUnknownMemberType]
+        verdict["tripped"] = behavior.get("type") == "raise_exception"
     else:
         verdict["tripped"] = bool(getattr(output, "tripwire_triggered", False))
     return verdict

@@ -130,17 +130,19 @@ class Snapshot:
             return self.take(value.model_dump(mode="json", exclude_unset=True, warnings=False), depth)
         if isinstance(value, enum.Enum):
             return self.take(value.value, depth + 1)
-        if isinstance(value, bool | int | float | str):
-            for base in (bool, int, float, str):
-                if isinstance(value, base):
-                    return self.take(base.__str__(value) if base is str else base(value), depth + 1)
+        if isinstance(value, str):
+            return self.take(str.__str__(value), depth + 1)
+        if isinstance(value, int):
+            return int.__int__(value)
+        if isinstance(value, float):
+            return self.take(float.__float__(value), depth + 1)
         if isinstance(value, _DATE_TYPES):
             return value.isoformat()
         if isinstance(value, Mapping):
             pairs: Mapping[Any, Any] = value
             return {self._name(name): self.take(item, depth + 1) for name, item in pairs.items()}
         if isinstance(value, list | tuple | set | frozenset):
-            items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+            items: list[Any] = list(value)
             return [self.take(item, depth + 1) for item in items]
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -160,8 +162,8 @@ def settings_fields(settings: ModelSettings) -> dict[str, Any]:
         # The SDK adds a cache key with a random id per run here; it says nothing about the request.
         arguments: dict[str, Any] = {
             name: value
-            for name, value in extra.items()  # pyright: ignore[reportUnknownVariableType]
-            if not (name == "prompt_cache_key" and str(value).startswith("agents-sdk:"))  # pyright: ignore[reportUnknownArgumentType]
+            for name, value in extra.items()
+            if not (name == "prompt_cache_key" and str(value).startswith("agents-sdk:"))
         }
         out["extra_args"] = arguments
         if not arguments:
@@ -186,7 +188,7 @@ def tool_spec(tool: Any) -> dict[str, Any]:
         if value is not None and not callable(value):
             spec[name] = value
     if isinstance(tool, HostedMCPTool):
-        config: Mapping[str, Any] = tool.tool_config
+        config: Mapping[str, Any] = dict(tool.tool_config)
         spec["server"] = {name: config[name] for name in _HOSTED_MCP_CONFIG if name in config}
     return spec
 
@@ -259,8 +261,8 @@ def tool_result(value: Any, snapshot: Snapshot) -> dict[str, Any]:
     """
     if isinstance(value, _TOOL_OUTPUTS):
         return {"output_kind": "structured", "result": _structured(value, snapshot)}
-    if isinstance(value, list) and value and all(isinstance(item, _TOOL_OUTPUTS) for item in value):  # pyright: ignore[reportUnknownVariableType]
-        items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list) and value and all(isinstance(item, _TOOL_OUTPUTS) for item in value):
+        items: list[Any] = value
         return {"output_kind": "structured", "result": [_structured(item, snapshot) for item in items]}
     if _is_plain(value):
         return {"output_kind": "json", "result": snapshot.take(value)}

@@ -141,7 +141,7 @@ class Emitter:
         if actor is None:
             return None
         return {
-            name: [self.clean(item) for item in value] if isinstance(value, list) else self.clean(value)  # pyright: ignore[reportUnknownVariableType]
+            name: [self.clean(item) for item in value] if isinstance(value, list) else self.clean(value)
             for name, value in actor.items()
         }
 

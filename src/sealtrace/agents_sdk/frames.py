@@ -54,7 +54,7 @@ class ItemCache:
 def _key(item: Any) -> Any:
     if type(item) is not dict:
         return None
-    get = item.get  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    get = item.get
     content: Any = get("content")
     key: tuple[Any, ...] = (get("type"), get("role"), get("id"), get("call_id"))
     return (*key, content) if type(content) is str else key

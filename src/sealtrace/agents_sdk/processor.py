@@ -7,7 +7,7 @@ never read. Payloads come from the seams.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from agents.tracing import (
     AgentSpanData,
@@ -163,7 +163,7 @@ class SealtraceProcessor(TracingProcessor):
         attributes = {"sealtrace.sdk.span_id": span.span_id, **_start_facts(kind, span.span_data)}
         entry = self._book.start(kind, span, record, root, attributes)
         if kind == "agent":
-            self._listener.agent_started(record, span.span_data.name)
+            self._listener.agent_started(record, cast(AgentSpanData, span.span_data).name)
         if kind == "model":
             call = MODEL_CALL.get()
             if call is not None:
@@ -184,10 +184,11 @@ class SealtraceProcessor(TracingProcessor):
         entry = self._book.find(span.span_id)
         if entry is None:
             return
-        failed = span.error is not None
+        data: Any = span.span_data
         if entry.kind == "custom" and entry.record is not None:
-            self._listener.custom_span(entry.record, entry, span.span_data.name, span.span_data.data)
-        self._book.finish(span.span_id, _end_facts(entry.kind, span.span_data), "_OTHER" if failed else None)
+            self._listener.custom_span(entry.record, entry, data.name, data.data)
+        error_type = "_OTHER" if span.error is not None else None
+        self._book.finish(span.span_id, _end_facts(entry.kind, data), error_type)
 
 
 def _start_facts(kind: str, data: Any) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def _end_facts(kind: str, data: Any) -> dict[str, Any]:
     if kind == "mcp_tools":
         tools = data.result
         return {"mcp.method.name": "tools/list", "sealtrace.mcp.tool_count": len(tools) if type(tools) is list else 0}
-    if kind == "model" and isinstance(data, GenerationSpanData) and data.model:
+    if kind == "model" and data.type == "generation" and data.model:
         return {"gen_ai.request.model": data.model}
     if kind == "agent":
         return {

@@ -155,6 +155,8 @@ class _InStep:
 
 
 class _CurrentTrace(_InStep, Trace):
+    inner: Trace
+
     def __init__(self, inner: Trace, context_of: ContextOf) -> None:
         self.inner = inner
         self._context_of = context_of
@@ -173,7 +175,7 @@ class _CurrentTrace(_InStep, Trace):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         safely(self._detach)
-        self.inner.__exit__(kind, error, trace)
+        self.inner.__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def start(self, mark_as_current: bool = False) -> None:  # noqa: FBT001, FBT002 - the SDK's signature
         self.inner.start(mark_as_current)
@@ -205,6 +207,8 @@ class _CurrentTrace(_InStep, Trace):
 
 
 class _CurrentSpan(_InStep, Span[Any]):
+    inner: Span[Any]
+
     def __init__(self, inner: Span[Any], context_of: ContextOf) -> None:
         self.inner = inner
         self._context_of = context_of
@@ -221,7 +225,7 @@ class _CurrentSpan(_InStep, Span[Any]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         safely(self._detach)
-        self.inner.__exit__(kind, error, trace)
+        self.inner.__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def start(self, mark_as_current: bool = False) -> None:  # noqa: FBT001, FBT002 - the SDK's signature
         self.inner.start(mark_as_current)

@@ -15,12 +15,12 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
-from agents import Model, ModelResponse
+from agents import Model
 from agents.guardrail import InputGuardrail, OutputGuardrail
 from agents.handoffs import Handoff
 from agents.mcp.util import MCPUtil
@@ -66,13 +66,13 @@ class Takeover(Protocol):
     """Answers in place of the outside world; a rerun is one. What it raises reaches the run."""
 
     def model(self, name: str, settings_owner: Any) -> Model: ...
-    async def tool(self, call: ToolCall, proceed: Callable[[], Awaitable[Any]]) -> Any: ...
-    async def native(self, call: NativeCall, proceed: Callable[[], Awaitable[Any]]) -> Any: ...
-    async def guardrail(self, call: GuardrailCall, proceed: Callable[[], Awaitable[Any]]) -> Any: ...
-    async def handoff(self, call: HandoffCall, proceed: Callable[[], Awaitable[Any]]) -> Any: ...
-    async def mcp_tools(self, server: str, proceed: Callable[[], Awaitable[Any]]) -> Any: ...
+    async def tool(self, call: ToolCall, proceed: Callable[[], Any]) -> Any: ...
+    async def native(self, call: NativeCall, proceed: Callable[[], Any]) -> Any: ...
+    async def guardrail(self, call: GuardrailCall, proceed: Callable[[], Any]) -> Any: ...
+    async def handoff(self, call: HandoffCall, proceed: Callable[[], Any]) -> Any: ...
+    async def mcp_tools(self, server: str, proceed: Callable[[], Any]) -> Any: ...
     async def computer(self, tool: Any) -> Any: ...
-    async def run(self, call: RunCall, proceed: Callable[[], Awaitable[Any]]) -> Any: ...
+    async def run(self, call: RunCall, proceed: Callable[[], Any]) -> Any: ...
     def run_streamed(self, call: RunCall, proceed: Callable[[], Any]) -> Any: ...
 
 
@@ -90,7 +90,7 @@ def observe(observer: Observer | None) -> None:
 async def _watched(
     start: Callable[[], Any],
     end: Callable[[Any, Any, BaseException | None], None],
-    proceed: Callable[[], Awaitable[Any]],
+    proceed: Callable[[], Any],
 ) -> Any:
     token = safely(start)
     try:
@@ -126,7 +126,7 @@ class _SeamModel(Model):
         if cleanup is not None:
             await cleanup(owner)
 
-    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+    async def get_response(self, *args: Any, **kwargs: Any) -> Any:
         observer = _observer
         if observer is None:
             return await self._inner.get_response(*args, **kwargs)
@@ -136,7 +136,7 @@ class _SeamModel(Model):
             lambda: self._inner.get_response(*args, **kwargs),
         )
 
-    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:  # type: ignore[override]
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         observer = _observer
         stream: Any = self._inner.stream_response(*args, **kwargs)
         if observer is None:
@@ -227,7 +227,7 @@ def _seam_model(model: Model, agent: Any, run_config: Any) -> Model:
 def _wrap_invoke(original: Any) -> Any:
     @functools.wraps(original)
     async def invoke(*, function_tool: Any, context: Any, arguments: str) -> Any:
-        def proceed() -> Awaitable[Any]:
+        def proceed() -> Any:
             return original(function_tool=function_tool, context=context, arguments=arguments)
 
         takeover, observer = TAKEOVER.get(), _observer
@@ -272,7 +272,7 @@ def _wrap_action(owner: Any, original: Any) -> Any:
 
     @functools.wraps(inner)
     async def execute(cls: Any, **kwargs: Any) -> Any:
-        def proceed() -> Awaitable[Any]:
+        def proceed() -> Any:
             return inner(cls, **kwargs)
 
         takeover, observer = TAKEOVER.get(), _observer
@@ -284,7 +284,8 @@ def _wrap_action(owner: Any, original: Any) -> Any:
             lambda: observer.native_started(NativeCall.of(owner.__name__, kwargs)), observer.native_ended, proceed
         )
 
-    return classmethod(execute)
+    wrapper: Any = execute
+    return classmethod(wrapper)
 
 
 def _wrap_resolve_computer(original: Any) -> Any:
@@ -306,7 +307,7 @@ def _wrap_list_tools(original: Any) -> Any:
 
     @functools.wraps(inner)
     async def list_tools(cls: Any, server: Any, run_context: Any, agent: Any) -> Any:
-        def proceed() -> Awaitable[Any]:
+        def proceed() -> Any:
             return inner(cls, server, run_context, agent)
 
         takeover, observer = TAKEOVER.get(), _observer
@@ -316,7 +317,8 @@ def _wrap_list_tools(original: Any) -> Any:
             return await proceed()
         return await _watched(lambda: observer.mcp_started(server.name), observer.mcp_ended, proceed)
 
-    return classmethod(list_tools)
+    wrapper: Any = list_tools
+    return classmethod(wrapper)
 
 
 # handoffs and guardrails
@@ -337,7 +339,7 @@ def _seam_handoff(handoff: Handoff[Any, Any], agent: Any) -> Handoff[Any, Any]:
     original = handoff.on_invoke_handoff
 
     async def invoke(context: Any, arguments: str) -> Any:
-        def proceed() -> Awaitable[Any]:
+        def proceed() -> Any:
             return original(context, arguments)
 
         def call() -> HandoffCall:
@@ -362,7 +364,7 @@ def _wrap_guardrail(stage: str) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-            def proceed() -> Awaitable[Any]:
+            def proceed() -> Any:
                 return original(self, *args, **kwargs)
 
             takeover, observer = TAKEOVER.get(), _observer
@@ -387,7 +389,7 @@ def _wrap_guardrail(stage: str) -> Callable[[Any], Any]:
 def _wrap_run(original: Any) -> Any:
     @functools.wraps(original)
     async def run(self: Any, starting_agent: Any, input: Any, **kwargs: Any) -> Any:  # noqa: A002 - the SDK's name
-        def proceed() -> Awaitable[Any]:
+        def proceed() -> Any:
             return original(self, starting_agent, input, **kwargs)
 
         takeover, observer = TAKEOVER.get(), _observer
@@ -595,7 +597,7 @@ def registered_processors(provider: Any) -> tuple[Any, ...] | None:
     """The processors of the SDK's own provider; None where they cannot be seen."""
     multi = getattr(provider, "_multi_processor", None)
     found = getattr(multi, "_processors", None)
-    return found if isinstance(found, tuple) else None  # pyright: ignore[reportUnknownVariableType]
+    return found if isinstance(found, tuple) else None
 
 
 def tracing_disabled(provider: Any) -> bool:

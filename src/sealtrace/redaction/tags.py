@@ -40,7 +40,10 @@ def pseudonym(keys: Keys, kind: str, value: str) -> str:
 def surrogate_number(keys: Keys, value: float) -> int:
     """A number for a number: thirteen digits beginning 9090, keyed, recognised when met again."""
     tag = keys.tag(repr(value))
-    return _FIRST + sum((ord(letter) - 97) * 26**index for index, letter in enumerate(tag[:6])) % _SPAN
+    number = 0
+    for letter in tag[:8]:
+        number = number * 26 + ord(letter) - 97
+    return _FIRST + number % _SPAN
 
 
 def is_surrogate_number(value: float) -> bool:

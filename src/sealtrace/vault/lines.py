@@ -112,9 +112,9 @@ def _too_deep(value: Any) -> bool:
         below: list[Any] = []
         for item in level:
             if isinstance(item, dict):
-                below.extend(item.values())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+                below.extend(item.values())
             elif isinstance(item, list):
-                below.extend(item)  # pyright: ignore[reportUnknownArgumentType]
+                below.extend(item)
         level = below
         if not level:
             return False

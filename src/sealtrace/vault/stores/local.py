@@ -7,7 +7,7 @@ import datetime as dt
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -87,7 +87,7 @@ class LocalStore:
         return self._root.joinpath(*parts)
 
     @contextlib.contextmanager
-    def _errors(self, key: str) -> Iterator[None]:
+    def _errors(self, key: str) -> Generator[None]:
         try:
             yield
         except FileNotFoundError:
