@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import threading
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 __all__ = ["OTLPFileSpanExporter"]
 
+_log: Final = logging.getLogger("sealtrace")
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
 
 
@@ -43,13 +45,21 @@ class OTLPFileSpanExporter(SpanExporter):
                 for span in scope.get("spans", []):
                     _hex_ids(span)
         line = json.dumps(document, separators=(",", ":")).encode() + b"\n"
-        with self._lock:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(descriptor, line)
-            finally:
-                os.close(descriptor)
+        try:
+            with self._lock:
+                self._append(line)
+        except OSError as error:
+            _log.warning("spans could not be written to %s: %s", self._path, error.strerror)
+            return SpanExportResult.FAILURE
         return SpanExportResult.SUCCESS
+
+    def _append(self, line: bytes) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            while line:
+                line = line[os.write(descriptor, line) :]
+        finally:
+            os.close(descriptor)
 
     def shutdown(self) -> None:
         """Nothing is kept open."""

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+import time
+from collections.abc import Mapping
+from typing import Any, Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.trace import INVALID_SPAN, Span, SpanContext, SpanKind, Status, StatusCode, TracerProvider
 
-from .. import _version
 from .._guard import safely
+from .._version import __version__
 from ..settings import Settings
-from .metadata import METADATA_PREFIX, SCHEMA_URL, Attribute, Gate, attribute
+from .gates import Gates, IdentifierCleaner
+from .metadata import SCHEMA_URL
 
-__all__ = ["IdentifierCleaner", "SpanWriter"]
-
-_MAX_INT: Final = 2**63 - 1
-_CLASS_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}\Z")
-_OUR_ID: Final = re.compile(r"(?:trace_)?[0-9a-f]{32,64}\Z|tag:[a-z]{12}\Z")
-_MAX_LINK: Final = 512
+__all__ = ["SpanWriter"]
 
 _OPERATION: Final = {
     "trace": "invoke_workflow",
@@ -31,29 +26,25 @@ _OPERATION: Final = {
     "speech": "speech",
     "transcription": "transcription",
 }
-_NAME: Final = {
-    "trace": ("invoke_workflow", "sealtrace.workflow.name"),
-    "agent": ("invoke_agent", "gen_ai.agent.name"),
-    "model": ("chat", "gen_ai.request.model"),
-    "tool": ("execute_tool", "gen_ai.tool.name"),
-    "handoff": ("handoff", "sealtrace.handoff.from"),
-    "guardrail": ("guardrail", "sealtrace.guardrail.name"),
-    "turn": ("turn", "sealtrace.turn.index"),
-    "mcp_tools": ("tools/list", "sealtrace.mcp.server"),
-    "seal": ("sealtrace.seal", ""),
+_VERB: Final = {**_OPERATION, "mcp_tools": "tools/list", "seal": "sealtrace.seal"}
+"""The first word of a span's name, by kind; the kind itself where it is not here."""
+
+_DETAIL: Final = {
+    "invoke_workflow": "sealtrace.workflow.name",
+    "invoke_agent": "gen_ai.agent.name",
+    "chat": "gen_ai.request.model",
+    "execute_tool": "gen_ai.tool.name",
+    "speech": "gen_ai.request.model",
+    "transcription": "gen_ai.request.model",
+    "task": "sealtrace.workflow.name",
+    "turn": "sealtrace.turn.index",
+    "handoff": "sealtrace.handoff.to",
+    "guardrail": "sealtrace.guardrail.name",
+    "tools/list": "sealtrace.mcp.server",
 }
+"""The attribute that follows the first word; a name holds nothing that is not an attribute too."""
 
-
-class IdentifierCleaner(Protocol):
-    """The identifier gate, see `redaction.IdentifierGate`."""
-
-    def clean(self, value: Any) -> str:
-        """The name, or a keyed tag in its place."""
-        ...
-
-    def tag(self, value: Any) -> str:
-        """Always a keyed tag."""
-        ...
+_CLIENTS: Final = frozenset({"model", "speech", "transcription"})
 
 
 class SpanWriter:
@@ -70,20 +61,14 @@ class SpanWriter:
 
     def __init__(self, tracer_provider: TracerProvider | None, gate: IdentifierCleaner, settings: Settings) -> None:
         self._tracer = trace.get_tracer(
-            "sealtrace", _version.__version__, tracer_provider=tracer_provider, schema_url=SCHEMA_URL
+            "sealtrace", __version__, tracer_provider=tracer_provider, schema_url=SCHEMA_URL
         )
-        self._gate = gate
-        self._metadata = frozenset(f"{METADATA_PREFIX}{key}" for key in settings.trace_metadata_keys)
-        self.refused = 0
-        self._check: dict[Gate, Callable[[Attribute, Any], Any]] = {
-            Gate.NUMBER: _number,
-            Gate.FLAG: lambda _, value: value if type(value) is bool else None,
-            Gate.IDENTIFIER: self._identifier,
-            Gate.WORD: lambda item, value: value if type(value) is str and value in item.words else None,
-            Gate.WORDS: _words,
-            Gate.TAG: self._tag,
-            Gate.LINK: _link,
-        }
+        self._gates = Gates(gate, settings)
+
+    @property
+    def refused(self) -> int:
+        """How many attributes did not pass."""
+        return self._gates.refused
 
     def start(
         self, kind: str, attributes: Mapping[str, Any], *, parent: Context | None, start_time: int | None = None
@@ -95,15 +80,23 @@ class SpanWriter:
             attributes: What is known at the start; samplers see it.
             parent: The context to hang it from; an empty one makes a new trace.
             start_time: Nanoseconds since the epoch; now by default.
+
+        Returns:
+            The span; where the application's span machinery failed, one that does nothing.
         """
-        passed = self._pass({**attributes, "sealtrace.span.kind": kind, "gen_ai.operation.name": _OPERATION.get(kind)})
+        return safely(self._start, kind, attributes, parent, start_time) or INVALID_SPAN
+
+    def _start(self, kind: str, attributes: Mapping[str, Any], parent: Context | None, start_time: int | None) -> Span:
+        known = {**attributes, "sealtrace.span.kind": kind, "gen_ai.operation.name": _OPERATION.get(kind)}
+        passed = self._gates.passed(known)
         if kind == "trace" and "sealtrace.workflow.name" in passed:
             # GenAI 0.1.0 merged workflows into agent spans: the workflow's name is the agent's there.
             passed.setdefault("gen_ai.agent.name", passed["sealtrace.workflow.name"])
+        verb = _VERB.get(kind, kind)
         return self._tracer.start_span(
-            _name(kind, passed),
+            _name(verb, passed) or verb,
             context=parent,
-            kind=SpanKind.CLIENT if kind == "model" else SpanKind.INTERNAL,
+            kind=SpanKind.CLIENT if kind in _CLIENTS else SpanKind.INTERNAL,
             attributes=passed,
             start_time=start_time,
             record_exception=False,
@@ -112,7 +105,7 @@ class SpanWriter:
 
     def set(self, span: Span, attributes: Mapping[str, Any]) -> None:
         """Set attributes on an open span."""
-        safely(span.set_attributes, self._pass(attributes))
+        safely(self._set, span, attributes, None)
 
     def end(
         self,
@@ -130,68 +123,39 @@ class SpanWriter:
             error_type: Class name of the exception it ended with; makes the status ERROR, without text.
             end_time: Nanoseconds since the epoch; now by default.
         """
-        passed = self._pass(attributes or {})
+        safely(self._set, span, attributes or {}, error_type)
+        safely(span.end, end_time)
+
+    def _set(self, span: Span, attributes: Mapping[str, Any], error_type: str | None) -> None:
+        if not span.is_recording():
+            return
+        passed = self._gates.passed(attributes)
         if error_type is not None:
-            passed["error.type"] = error_type if _CLASS_NAME.match(error_type) else "_OTHER"
+            passed["error.type"] = self._gates.class_name(error_type)
             span.set_status(Status(StatusCode.ERROR))
-        if "gen_ai.request.model" in passed:
-            span.update_name(f"chat {passed['gen_ai.request.model']}")
-        if passed:
-            span.set_attributes(passed)
-        span.end(end_time)
+        if not passed:
+            return
+        span.set_attributes(passed)
+        # The model is known once the seam was heard, the next agent once the handoff is done.
+        given = getattr(span, "name", None)
+        better = _name(given.partition(" ")[0], passed) if type(given) is str else None
+        if better is not None and better != given:
+            span.update_name(better)
 
     def seal(self, parent: SpanContext, attributes: Mapping[str, Any]) -> None:
-        """The zero-length span that says a record's manifest is stored, under the run's root."""
+        """The zero-length span that says a record's manifest is stored, under the run's root.
+
+        Args:
+            parent: The root span; where it is not valid there is no trace to witness, and nothing is done.
+            attributes: What was stored.
+        """
+        if not parent.is_valid:
+            return
         context = trace.set_span_in_context(trace.NonRecordingSpan(parent), Context())
-        self.start("seal", attributes, parent=context).end()
-
-    def _pass(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        passed: dict[str, Any] = {}
-        for key, value in attributes.items():
-            if value is None:
-                continue
-            item = attribute(key)
-            if item is None or (item.key == METADATA_PREFIX and key not in self._metadata):
-                self.refused += 1
-                continue
-            checked = self._check[item.gate](item, value)
-            if checked is None:
-                self.refused += 1
-            else:
-                passed[key] = checked
-        return passed
-
-    def _identifier(self, item: Attribute, value: Any) -> Any:
-        if item.key == METADATA_PREFIX and type(value) in (bool, int, float):
-            return value if type(value) is bool else _number(item, value)
-        return self._gate.clean(value) if isinstance(value, str) else None
-
-    def _tag(self, item: Attribute, value: Any) -> Any:  # noqa: ARG002 - one signature for all gates
-        if type(value) is not str:
-            return None
-        return value if _OUR_ID.match(value) else self._gate.tag(value)
+        now = time.time_ns()
+        self.end(self.start("seal", attributes, parent=context, start_time=now), end_time=now)
 
 
-def _number(item: Attribute, value: Any) -> Any:  # noqa: ARG001 - one signature for all gates
-    if type(value) is int:
-        return value if -_MAX_INT <= value <= _MAX_INT else None
-    return value if type(value) is float and math.isfinite(value) else None
-
-
-def _words(item: Attribute, value: Any) -> Any:
-    if type(value) not in (list, tuple):
-        return None
-    words = [word for word in value if type(word) is str and word in item.words]
-    return words or None
-
-
-def _link(item: Attribute, value: Any) -> Any:  # noqa: ARG001 - one signature for all gates
-    return (
-        value if type(value) is str and value.startswith(("http://", "https://")) and len(value) <= _MAX_LINK else None
-    )
-
-
-def _name(kind: str, passed: Mapping[str, Any]) -> str:
-    verb, key = _NAME.get(kind, (kind, ""))
-    detail = passed.get(key)
-    return f"{verb} {detail}" if detail is not None else verb
+def _name(verb: str, passed: Mapping[str, Any]) -> str | None:
+    detail = passed.get(_DETAIL.get(verb, ""))
+    return f"{verb} {detail}" if detail is not None else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
@@ -18,18 +18,24 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from ...errors import TelemetryFormatError
 from .span import SpanRecord
 
-__all__ = ["from_json", "from_protobuf"]
+__all__ = ["from_document", "from_json", "from_protobuf"]
+
+_Object: TypeAlias = dict[str, Any]
 
 _TRACE_ID: Final = re.compile(r"[0-9a-fA-F]{32}\Z")
 _SPAN_ID: Final = re.compile(r"[0-9a-fA-F]{16}\Z")
 _MAX_ATTRIBUTES: Final = 1024
+_MAX_DEPTH: Final = 8
 _KIND_NAMES: Final = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 _KINDS: Final = {f"SPAN_KIND_{name}": number for number, name in enumerate(_KIND_NAMES)}
 _STATUS: Final = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
+_OTHER_SIGNALS: Final = ("resourceLogs", "resourceMetrics", "resourceProfiles")
 
 
-def from_json(text: str | bytes) -> Iterator[SpanRecord]:
+def from_json(text: str | bytes) -> list[SpanRecord]:
     """Spans of one OTLP JSON document.
+
+    Logs and metrics, which exporters put beside traces, have no spans and give none.
 
     Raises:
         TelemetryFormatError: It is not OTLP JSON.
@@ -38,24 +44,40 @@ def from_json(text: str | bytes) -> Iterator[SpanRecord]:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise TelemetryFormatError(f"not JSON: {type(error).__name__}") from None
-    if not isinstance(document, dict) or not isinstance(document.get("resourceSpans"), list):
+    return from_document(document)
+
+
+def from_document(document: Any) -> list[SpanRecord]:
+    """Spans of one OTLP JSON document that is parsed already.
+
+    Raises:
+        TelemetryFormatError: It is not OTLP JSON.
+    """
+    if not isinstance(document, dict):
+        raise TelemetryFormatError("this is not an OTLP document")
+    found: _Object = document  # pyright: ignore[reportUnknownVariableType]
+    if any(name in found for name in _OTHER_SIGNALS):
+        return []
+    if not isinstance(found.get("resourceSpans"), list):
         raise TelemetryFormatError("no `resourceSpans`: this is not an OTLP trace document")
     try:
-        yield from _json_spans(document["resourceSpans"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return list(_json_spans(found["resourceSpans"]))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise TelemetryFormatError(f"an OTLP span could not be read ({type(error).__name__}: {error})") from None
 
 
-def _json_spans(resources: list[Any]) -> Iterator[SpanRecord]:
+def _json_spans(resources: list[_Object]) -> Iterator[SpanRecord]:
     for resource in resources:
-        about = _json_attributes(resource.get("resource", {}).get("attributes"))
-        for scope in resource.get("scopeSpans") or []:
-            name = str(scope.get("scope", {}).get("name", ""))
-            for span in scope.get("spans") or []:
+        about = _json_attributes(_child(resource, "resource").get("attributes"))
+        scopes: list[_Object] = resource.get("scopeSpans") or []
+        for scope in scopes:
+            name = str(_child(scope, "scope").get("name", ""))
+            spans: list[_Object] = scope.get("spans") or []
+            for span in spans:
                 yield _json_span(span, about, name)
 
 
-def _json_span(span: dict[str, Any], resource: dict[str, Any], scope: str) -> SpanRecord:
+def _json_span(span: _Object, resource: _Object, scope: str) -> SpanRecord:
     return SpanRecord(
         trace_id=_checked(_TRACE_ID, span["traceId"]),
         span_id=_checked(_SPAN_ID, span["spanId"]),
@@ -67,8 +89,12 @@ def _json_span(span: dict[str, Any], resource: dict[str, Any], scope: str) -> Sp
         attributes=_json_attributes(span.get("attributes")),
         resource=resource,
         scope=scope,
-        status_code=_enum(span.get("status", {}).get("code", 0), _STATUS),
+        status_code=_enum(_child(span, "status").get("code", 0), _STATUS),
     )
+
+
+def _child(parent: _Object, name: str) -> _Object:
+    return parent.get(name) or {}
 
 
 def _checked(pattern: re.Pattern[str], value: str) -> str:
@@ -81,14 +107,13 @@ def _enum(value: Any, names: dict[str, int]) -> int:
     return names[value] if isinstance(value, str) and not value.isdigit() else int(value)
 
 
-def _json_attributes(pairs: Any) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for pair in (pairs or [])[:_MAX_ATTRIBUTES]:
-        out[str(pair["key"])] = _json_value(pair.get("value") or {})
-    return out
+def _json_attributes(pairs: list[_Object] | None) -> _Object:
+    return {str(pair["key"]): _json_value(pair.get("value") or {}, 0) for pair in (pairs or [])[:_MAX_ATTRIBUTES]}
 
 
-def _json_value(value: dict[str, Any]) -> Any:
+def _json_value(value: _Object, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise ValueError("a value is nested too deeply")
     if "stringValue" in value:
         return str(value["stringValue"])
     if "intValue" in value:
@@ -98,11 +123,12 @@ def _json_value(value: dict[str, Any]) -> Any:
     if "boolValue" in value:
         return bool(value["boolValue"])
     if "arrayValue" in value:
-        return [_json_value(item) for item in value["arrayValue"].get("values") or []]
+        items: list[_Object] = value["arrayValue"].get("values") or []
+        return [_json_value(item, depth + 1) for item in items]
     return None
 
 
-def from_protobuf(data: bytes) -> Iterator[SpanRecord]:
+def from_protobuf(data: bytes) -> list[SpanRecord]:
     """Spans of one `TracesData` message (`ExportTraceServiceRequest` has the same form on the wire).
 
     Raises:
@@ -112,15 +138,19 @@ def from_protobuf(data: bytes) -> Iterator[SpanRecord]:
         message = TracesData.FromString(data)
     except DecodeError:
         raise TelemetryFormatError("not an OTLP protobuf message") from None
-    for resource in message.resource_spans:
-        about = _proto_attributes(resource.resource.attributes)
-        for scope in resource.scope_spans:
-            for span in scope.spans:
-                yield _proto_span(span, about, scope.scope.name)
+    if data and not message.resource_spans:
+        # Most short byte strings parse as some protobuf message, made of unknown fields alone.
+        raise TelemetryFormatError("not an OTLP protobuf message")
+    return [
+        _proto_span(span, _proto_attributes(resource.resource.attributes), scope.scope.name)
+        for resource in message.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
 
 
-def _proto_span(span: Any, resource: dict[str, Any], scope: str) -> SpanRecord:
-    if len(span.trace_id) != 16 or len(span.span_id) != 8:
+def _proto_span(span: Any, resource: _Object, scope: str) -> SpanRecord:
+    if len(span.trace_id) != 16 or len(span.span_id) != 8 or len(span.parent_span_id) not in (0, 8):
         raise TelemetryFormatError("a span's ids have the wrong length")
     return SpanRecord(
         trace_id=span.trace_id.hex(),
@@ -137,14 +167,14 @@ def _proto_span(span: Any, resource: dict[str, Any], scope: str) -> SpanRecord:
     )
 
 
-def _proto_attributes(pairs: Any) -> dict[str, Any]:
+def _proto_attributes(pairs: Any) -> _Object:
     return {pair.key: _proto_value(pair.value) for pair in pairs[:_MAX_ATTRIBUTES]}
 
 
 def _proto_value(value: Any) -> Any:
     kind = value.WhichOneof("value")
-    if kind is None or kind in ("kvlist_value", "bytes_value"):
-        return None
+    if kind in ("string_value", "int_value", "double_value", "bool_value"):
+        return getattr(value, kind)
     if kind == "array_value":
         return [_proto_value(item) for item in value.array_value.values]
-    return getattr(value, kind)
+    return None

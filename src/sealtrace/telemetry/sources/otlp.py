@@ -1,11 +1,13 @@
-"""Spans from files: what `OTLPFileSpanExporter` and the collector's file exporter write."""
+"""Spans from files: what `OTLPFileSpanExporter`, the collector's file exporter and its S3 exporter write."""
 
 from __future__ import annotations
 
 import glob
 import gzip
 import logging
+import re
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,7 +21,12 @@ __all__ = ["OTLPFileSource"]
 
 _log: Final = logging.getLogger("sealtrace")
 _MAX_MESSAGE: Final = 64 * 1024 * 1024
+_MAX_FILE: Final = 1024 * 1024 * 1024
+_START: Final = b'{"resourceSpans"'
 _GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_NOT_TRACES: Final = re.compile(r"(?:^|.*_|.*-)(?:logs|metrics)_[^/]*\Z|\..*")
+"""Neighbours of trace files in a folder: other signals of the collector's S3 exporter, hidden files."""
 
 
 class OTLPFileSource:
@@ -28,12 +35,13 @@ class OTLPFileSource:
     A last record that was cut off (the writer is still writing, or died) is passed over and said so.
 
     Args:
-        path: A file, a folder (all files in it) or a glob pattern.
+        path: A file, a folder (all files in it, at any depth) or a glob pattern.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.torn = 0
+        """Records that were cut off and passed over in the last read."""
 
     @property
     def name(self) -> str:
@@ -42,14 +50,13 @@ class OTLPFileSource:
 
     def trace(self, trace_id: str) -> list[SpanRecord]:
         """All spans of a trace."""
-        return [span for span in self.spans() if span.trace_id == trace_id]
+        return self._traces({trace_id.lower()})
 
     def run(self, run_id: str) -> list[SpanRecord]:
-        """All spans of the traces that carry this run id."""
-        spans = self.spans()
+        """All spans of all traces that carry this run id."""
         wanted = canonical_run_id(run_id)
-        traces = {span.trace_id for span in spans if span.attributes.get("sealtrace.run.id") == wanted}
-        return [span for span in spans if span.trace_id in traces]
+        found = self._read((wanted.encode(),))
+        return self._traces({span.trace_id for span in found if span.attributes.get("sealtrace.run.id") == wanted})
 
     def runs(self, query: RunQuery, limit: int) -> list[RunHit]:
         """Runs, newest first."""
@@ -62,16 +69,30 @@ class OTLPFileSource:
             TelemetryError: No file is there, or one cannot be read.
             TelemetryFormatError: A file holds something else.
         """
+        return self._read(())
+
+    def _traces(self, trace_ids: set[str]) -> list[SpanRecord]:
+        if not trace_ids:
+            return []
+        needles = [form for trace_id in trace_ids for form in _forms(trace_id)]
+        return [span for span in self._read(tuple(needles)) if span.trace_id in trace_ids]
+
+    def _read(self, needles: tuple[bytes, ...]) -> list[SpanRecord]:
+        """Spans of the records that hold one of these byte strings; looking is far cheaper than decoding."""
+        self.torn = 0
         once: dict[tuple[str, str], SpanRecord] = {}
         for path in self._files():
-            for span in self._read(path):
-                once[span.trace_id, span.span_id] = span
+            try:
+                for span in self._file(path, needles):
+                    once[span.trace_id, span.span_id] = span
+            except TelemetryFormatError as error:
+                raise TelemetryFormatError(f"{path}: {error}") from None
         return sorted(once.values(), key=lambda span: span.start_ns)
 
     def _files(self) -> list[Path]:
         path = Path(self._path)
         if path.is_dir():
-            found = sorted(item for item in path.iterdir() if item.is_file())
+            found = sorted(item for item in path.rglob("*") if item.is_file() and not _NOT_TRACES.match(item.name))
         elif path.is_file():
             found = [path]
         else:
@@ -80,48 +101,85 @@ class OTLPFileSource:
             raise TelemetryError(f"no OTLP file at {self._path}; check SEALTRACE_TELEMETRY or the path of the exporter")
         return found
 
-    def _read(self, path: Path) -> Iterator[SpanRecord]:
-        try:
-            data = path.read_bytes()
-            if data.startswith(_GZIP):
-                data = gzip.decompress(data)
-        except (OSError, EOFError) as error:
-            raise TelemetryError(f"cannot read {path}: {error}") from error
+    def _file(self, path: Path, needles: tuple[bytes, ...]) -> Iterator[SpanRecord]:
+        data = _bytes_of(path)
         if not data.strip():
             return
-        try:
-            yield from self._json_lines(data) if data.lstrip()[:1] == b"{" else self._messages(data)
-        except TelemetryFormatError as error:
-            raise TelemetryFormatError(f"{path}: {error}") from None
+        if data.startswith(_ZSTD) or data[4:8] == _ZSTD:
+            raise TelemetryFormatError("compressed with zstd; let the collector write it uncompressed or with gzip")
+        if data.lstrip()[:1] == b"{":
+            yield from self._json_lines(data, needles)
+        else:
+            yield from self._messages(data, needles)
 
-    def _json_lines(self, data: bytes) -> Iterator[SpanRecord]:
+    def _json_lines(self, data: bytes, needles: tuple[bytes, ...]) -> Iterator[SpanRecord]:
         lines = data.split(b"\n")
         complete = not lines[-1].strip()
         lines = [line for line in lines if line.strip()]
+        if len(lines) > 1 and not lines[0].rstrip().endswith(b"}"):
+            yield from from_json(data)  # one document, laid out over many lines
+            return
         for index, line in enumerate(lines):
-            try:
-                yield from from_json(line)
-            except TelemetryFormatError:
-                if index < len(lines) - 1 or complete:
-                    raise
-                self._torn()
+            last = index == len(lines) - 1 and not complete
+            if not last and needles and not any(needle in line for needle in needles):
+                continue
+            yield from self._line(line, last=last)
 
-    def _messages(self, data: bytes) -> Iterator[SpanRecord]:
-        if len(data) < 4 or not 0 < struct.unpack(">I", data[:4])[0] <= _MAX_MESSAGE:
+    def _line(self, line: bytes, *, last: bool) -> list[SpanRecord]:
+        try:
+            return from_json(line)
+        except TelemetryFormatError:
+            # A writer that died in mid-line leaves its half in front of the next writer's first line.
+            rest = line.rfind(_START, 1)
+            if rest < 0 and not last:
+                raise
+            self._torn()
+            return self._line(line[rest:], last=last) if rest > 0 else []
+
+    def _messages(self, data: bytes, needles: tuple[bytes, ...]) -> Iterator[SpanRecord]:
+        if not _is_prefixed(data):
             yield from from_protobuf(data)
             return
         position = 0
         while position < len(data):
-            end = position + 4 + struct.unpack(">I", data[position : position + 4].ljust(4, b"\0"))[0]
-            if position + 4 > len(data) or end > len(data):
-                if position == 0:
-                    yield from from_protobuf(data)
-                    return
+            start = position + 4
+            position = start + struct.unpack(">I", data[position:start].ljust(4, b"\xff"))[0]
+            if position > len(data):
                 self._torn()
                 return
-            yield from from_protobuf(data[position + 4 : end])
-            position = end
+            message = data[start:position]
+            if not needles or any(needle in message for needle in needles):
+                yield from from_protobuf(message)
 
     def _torn(self) -> None:
         self.torn += 1
-        _log.warning("the last record of %s was cut off and is passed over", self._path)
+        _log.warning("a record of %s was cut off and is passed over", self._path)
+
+
+def _forms(trace_id: str) -> tuple[bytes, ...]:
+    try:
+        return trace_id.encode(), trace_id.upper().encode(), bytes.fromhex(trace_id)
+    except ValueError:
+        return (trace_id.encode("utf-8", "replace"),)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == _GZIP
+        with gzip.open(path) if zipped else path.open("rb") as file:
+            data = file.read(_MAX_FILE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TelemetryError(f"cannot read {path}: {error}") from error
+    if len(data) > _MAX_FILE:
+        raise TelemetryError(f"{path} has more than {_MAX_FILE} bytes; let the collector rotate its files")
+    return data
+
+
+def _is_prefixed(data: bytes) -> bool:
+    """Whether this is a 4-byte length and a message, as the collector writes, or a message alone.
+
+    A message alone begins with the tag of field 1 (0x0a), which as a length's first byte would mean
+    more than 167 million.
+    """
+    return len(data) >= 4 and 0 < struct.unpack(">I", data[:4])[0] <= _MAX_MESSAGE
