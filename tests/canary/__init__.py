@@ -1,0 +1,1 @@
+"""Does content leave the process anywhere but, redacted, into the vault?"""
