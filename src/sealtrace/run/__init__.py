@@ -1,1 +1,22 @@
-"""Placeholder."""
+"""A recorded run: found, joined, and made readable."""
+
+from __future__ import annotations
+
+from .findings import HELD_BY_SERVER, Finding, held_by_server
+from .join import JoinedRecord
+from .links import Reference, parse_reference
+from .run import Run, RunStatus, load
+from .tree import Node
+
+__all__ = [
+    "HELD_BY_SERVER",
+    "Finding",
+    "JoinedRecord",
+    "Node",
+    "Reference",
+    "Run",
+    "RunStatus",
+    "held_by_server",
+    "load",
+    "parse_reference",
+]

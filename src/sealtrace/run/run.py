@@ -1,0 +1,379 @@
+"""One run, whole or as whole as it can be had."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from ..errors import EventNotFound, RunNotFound, SealtraceError, SettingsError, TelemetryError, VaultDenied, VaultError
+from ..event import EventStatus, RunEvent
+from ..settings import Settings, load_settings
+from ..telemetry.sources import Source, SpanRecord, open_source
+from ..vault import StoredRecord, VaultReader, open_store
+from .findings import NO_PAYLOAD, Finding
+from .join import JoinedRecord, join
+from .links import Reference, parse_reference
+from .tree import Node, tree
+
+__all__ = ["Run", "RunStatus", "load"]
+
+
+class RunStatus(StrEnum):
+    """How much of a run is there. The first that applies, from the top."""
+
+    DAMAGED = "damaged"
+    """What is stored is not what was stored, by the manifest or by the collector's witness."""
+
+    SPANS_ONLY = "spans only"
+    """The vault has nothing of it."""
+
+    METADATA_ONLY = "metadata only"
+    """No payload can be read any more: expired, denied, dropped or gone."""
+
+    PARTIAL = "partial"
+    """Something is missing: a manifest, events, payloads or some of the spans."""
+
+    PAYLOADS_ONLY = "payloads only"
+    """The vault's half is whole; the telemetry source has no span of it (sampled out, or tracing was off)."""
+
+    COMPLETE = "complete"
+    """Every event is there with its payload, and with its span if a telemetry source was asked."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run as the join gives it.
+
+    Attributes:
+        id: `trace_` and 32 hex digits.
+        records: What each process wrote of it, oldest first.
+        spans: Its spans and those of others in its traces (HTTP, databases), by start time.
+        findings: What is missing, damaged or to be known; see `Finding.code`.
+        linked_event: The event the link pointed at, if it was a link that did.
+    """
+
+    id: str
+    records: tuple[JoinedRecord, ...]
+    spans: tuple[SpanRecord, ...]
+    findings: tuple[Finding, ...]
+    linked_event: int | None = None
+
+    @cached_property
+    def events(self) -> tuple[RunEvent, ...]:
+        """All events in order: by record, oldest first, then by seq."""
+        return tuple(event for record in self.records for event in record.events)
+
+    def event(self, seq: int, record_id: str | None = None) -> RunEvent:
+        """One event.
+
+        Args:
+            seq: Its number.
+            record_id: Its record; where several have that number and none is named, the oldest.
+
+        Raises:
+            EventNotFound: There is none.
+        """
+        for event in self.events:
+            if event.seq == seq and record_id in (None, event.record_id):
+                return event
+        raise EventNotFound(f"{self.id} has no event {seq}; it has {self._numbers()}", run=self.id)
+
+    def _numbers(self) -> str:
+        if not self.events:
+            return "no events"
+        return f"{len(self.events)} events, 0 to {max(event.seq for event in self.events)}"
+
+    @property
+    def trace_ids(self) -> tuple[str, ...]:
+        """Every OpenTelemetry trace id it is in."""
+        named = [trace for record in self.records if record.header for trace in record.header.trace_ids]
+        seen = [event.trace_id for event in self.events if event.trace_id]
+        return tuple(dict.fromkeys([*named, *seen, *(span.trace_id for span in self.spans)]))
+
+    @property
+    def trace_id(self) -> str | None:
+        """The first OpenTelemetry trace id; None where the run left no spans."""
+        return next(iter(self.trace_ids), None)
+
+    @cached_property
+    def status(self) -> RunStatus:
+        """How much of the run is there."""
+        codes = {finding.code for finding in self.findings if finding.serious}
+        if codes & {"damaged", "witness_mismatch"}:
+            return RunStatus.DAMAGED
+        if not any(record.in_vault for record in self.records):
+            return RunStatus.SPANS_ONLY
+        if self.events and all(event.status in NO_PAYLOAD for event in self.events):
+            return RunStatus.METADATA_ONLY
+        statuses = {event.status for event in self.events}
+        if codes or statuses & _NOT_WHOLE:
+            return RunStatus.PARTIAL
+        if EventStatus.SPAN_MISSING in statuses:
+            return RunStatus.PARTIAL if EventStatus.JOINED in statuses else RunStatus.PAYLOADS_ONLY
+        return RunStatus.COMPLETE
+
+    @property
+    def outcome(self) -> str:
+        """How the run itself ended, the worst of its records: ok, cancelled, error or incomplete."""
+        found = [record.header.status for record in self.records if record.header]
+        found += [
+            str(span.attributes["sealtrace.run.status"])
+            for span in self.spans
+            if span.attributes.get("sealtrace.span.kind") == "trace" and "sealtrace.run.status" in span.attributes
+        ]
+        if any(record.partial for record in self.records):
+            found.append("incomplete")
+        return next((word for word in ("incomplete", "error", "cancelled") if word in found), "ok")
+
+    @property
+    def workflow(self) -> str | None:
+        """The workflow's name."""
+        names: list[str | None] = [record.header.workflow_name for record in self.records if record.header]
+        names += [_text(span.attributes.get("sealtrace.workflow.name")) for span in self.spans]
+        return next((name for name in names if name), None)
+
+    @property
+    def started_at(self) -> str | None:
+        """When it began, RFC 3339."""
+        return next((record.header.started_at for record in self.records if record.header), None) or next(
+            (event.ts for event in self.events), None
+        )
+
+    @property
+    def duration_ms(self) -> float | None:
+        """From the first span's start to the last one's end; None without spans of ours."""
+        ours = [
+            span
+            for span in self.spans
+            if span.attributes.get("sealtrace.span.kind", "seal") != "seal"  # the seal comes when all is stored
+        ]
+        if not ours:
+            return None
+        return (max(span.end_ns for span in ours) - min(span.start_ns for span in ours)) / 1e6
+
+    @cached_property
+    def usage(self) -> dict[str, int]:
+        """Input, output and total tokens, and model calls, over all records."""
+        headers = [record.header for record in self.records if record.header]
+        unsealed = {record.record_id for record in self.records if record.header is None}
+        inputs, outputs = sum(header.input_tokens for header in headers), sum(h.output_tokens for h in headers)
+        for span in self.spans:
+            attributes = span.attributes
+            if attributes.get("sealtrace.span.kind") == "model" and attributes.get("sealtrace.record.id") in unsealed:
+                inputs += _count(attributes.get("gen_ai.usage.input_tokens"))
+                outputs += _count(attributes.get("gen_ai.usage.output_tokens"))
+        calls = sum(1 for event in self.events if event.kind == "generation")
+        return {
+            "requests": calls,
+            "input_tokens": inputs,
+            "output_tokens": outputs,
+            "total_tokens": inputs + outputs,
+        }
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents that took part, in order of appearance."""
+        named = [name for record in self.records if record.header for name in record.header.agents]
+        return tuple(dict.fromkeys([*named, *_names(self.spans, "agent", "gen_ai.agent.name")]))
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the tools that were called, in order of appearance."""
+        named = [name for record in self.records if record.header for name in record.header.tools]
+        return tuple(dict.fromkeys([*named, *_names(self.spans, "tool", "gen_ai.tool.name")]))
+
+    def tree(self) -> list[Node]:
+        """The run as a tree of lines; every event is on one of them."""
+        return tree(self.events, self.spans)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain JSON; payloads are as the vault gave them, redacted."""
+        return {
+            "id": self.id,
+            "trace_id": self.trace_id,
+            "trace_ids": list(self.trace_ids),
+            "status": self.status.value,
+            "outcome": self.outcome,
+            "workflow": self.workflow,
+            "started_at": self.started_at,
+            "duration_ms": self.duration_ms,
+            "agents": list(self.agents),
+            "tools": list(self.tools),
+            "usage": self.usage,
+            "findings": [finding.to_json() for finding in self.findings],
+            "records": [_record_json(record) for record in self.records],
+            "events": [event.to_json() for event in self.events],
+            "spans": [dataclasses.asdict(span) for span in self.spans],
+        }
+
+
+_NOT_WHOLE = NO_PAYLOAD | {EventStatus.PARTIAL_RECORD}
+
+
+def load(
+    run_or_link: str,
+    *,
+    vault: str | None = None,
+    telemetry: str | None = None,
+    settings: Settings | None = None,
+) -> Run:
+    """Open a run from its payload records, its spans, or both.
+
+    Nothing is executed, called or sent: this reads. Bucket, endpoint and credentials come from the
+    arguments and settings, never from the link.
+
+    Args:
+        run_or_link: A run id, an OpenTelemetry trace id, or a link to either.
+        vault: `file:///path` or `s3://bucket/prefix`; `SEALTRACE_VAULT` by default.
+        telemetry: `otlp+file:///path`, `jaeger://host:port` or `tempo://host:port`;
+            `SEALTRACE_TELEMETRY` by default.
+        settings: In place of those from the environment and the settings file.
+
+    Raises:
+        RunNotFound: Nothing that was searched knows it; the message says what was.
+        SettingsError: Neither a vault nor a telemetry source is named, or one cannot be used.
+        VaultError: The vault cannot be read, and no telemetry source has the run.
+        TelemetryError: The telemetry source cannot be read, and no vault has the run.
+    """
+    reference = parse_reference(run_or_link)
+    resolved = _settings(vault, telemetry, settings)
+    reader = VaultReader(open_store(resolved.vault, resolved)) if resolved.vault else None
+    source = open_source(resolved.telemetry) if resolved.telemetry else None
+    if reader is None and source is None:
+        raise SettingsError(
+            "nothing to search: set SEALTRACE_VAULT or SEALTRACE_TELEMETRY, or pass vault= or telemetry=",
+            setting="vault",
+        )
+    return _Search(reference, reader, source).run()
+
+
+def _settings(vault: str | None, telemetry: str | None, settings: Settings | None) -> Settings:
+    given = {"vault": vault, "telemetry": telemetry}
+    if settings is None:
+        return load_settings(given)
+    return settings.model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+class _Search:
+    """Looks for one reference in both places; a place that fails is passed over if the other answers."""
+
+    def __init__(self, reference: Reference, reader: VaultReader | None, source: Source | None) -> None:
+        self.reference = reference
+        self.reader = reader
+        self.source = source
+        self.failures: list[SealtraceError] = []
+
+    def run(self) -> Run:
+        for run_id, stored, spans in self._candidates():
+            if stored or spans:
+                return self._joined(run_id, stored, spans)
+        if self.failures:
+            raise self.failures[0]
+        searched = [self.reader.store.url] if self.reader is not None else []
+        searched += [self.source.name] if self.source is not None else []
+        raise RunNotFound(f"no run {self.reference.text!r} in {' or '.join(searched)}", run=self.reference.text)
+
+    def _candidates(self) -> Iterator[tuple[str, list[StoredRecord], list[SpanRecord]]]:
+        reference = self.reference
+        if reference.run_id is not None:
+            yield self._by_run(reference.run_id)
+        if reference.trace_id is not None:
+            yield from self._by_trace(reference.trace_id)
+
+    def _by_run(self, run_id: str) -> tuple[str, list[StoredRecord], list[SpanRecord]]:
+        stored = self._records(run_id)
+        spans = self._spans("run", run_id)
+        # A source that cannot search by attribute may still know the trace the manifest names.
+        if not spans:
+            spans = [span for trace in _traces(stored) for span in self._spans("trace", trace)]
+        return run_id, stored, spans
+
+    def _by_trace(self, trace_id: str) -> Iterator[tuple[str, list[StoredRecord], list[SpanRecord]]]:
+        spans = self._spans("trace", trace_id)
+        named = dict.fromkeys(
+            value for span in spans if isinstance(value := span.attributes.get("sealtrace.run.id"), str)
+        )
+        for run_id in named:
+            yield self._by_run(run_id)
+        if not named:
+            found = self._find_trace(trace_id)
+            if found is not None:
+                yield self._by_run(found)
+
+    def _records(self, run_id: str) -> list[StoredRecord]:
+        try:
+            return self.reader.records(run_id) if self.reader is not None else []
+        except VaultError as error:
+            self.failures.append(error)
+            return []
+
+    def _find_trace(self, trace_id: str) -> str | None:
+        try:
+            return self.reader.find_trace(trace_id) if self.reader is not None else None
+        except VaultError as error:
+            self.failures.append(error)
+            return None
+
+    def _spans(self, how: str, identifier: str) -> list[SpanRecord]:
+        if self.source is None:
+            return []
+        try:
+            return self.source.run(identifier) if how == "run" else self.source.trace(identifier)
+        except TelemetryError as error:
+            if all(str(error) != str(known) for known in self.failures):
+                self.failures.append(error)
+            return []
+
+    def _joined(self, run_id: str, stored: list[StoredRecord], spans: list[SpanRecord]) -> Run:
+        telemetry_failed = any(isinstance(error, TelemetryError) for error in self.failures)
+        joined = join(
+            run_id,
+            stored,
+            spans,
+            asked_vault=self.reader is not None,
+            asked_telemetry=self.source is not None and not telemetry_failed,
+        )
+        failed = tuple(
+            Finding("denied" if isinstance(error, VaultDenied) else "unreachable", str(error))
+            for error in self.failures
+        )
+        return Run(run_id, joined.records, joined.spans, (*failed, *joined.findings), self.reference.event)
+
+
+def _traces(stored: list[StoredRecord]) -> list[str]:
+    traces: dict[str, None] = {}
+    for record in stored:
+        try:
+            header = record.header
+        except VaultError:
+            continue  # the join says so
+        if header is not None:
+            traces.update(dict.fromkeys(header.trace_ids))
+    return list(traces)
+
+
+def _names(spans: tuple[SpanRecord, ...], kind: str, key: str) -> list[str]:
+    of_kind = [span.attributes for span in spans if span.attributes.get("sealtrace.span.kind") == kind]
+    return [name for attributes in of_kind if (name := _text(attributes.get(key)))]
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _record_json(record: JoinedRecord) -> dict[str, Any]:
+    return {
+        "record_id": record.record_id,
+        "in_vault": record.in_vault,
+        "partial": record.partial,
+        "gaps": list(record.gaps),
+        "merkle_root": record.merkle_root,
+        "header": dataclasses.asdict(record.header) if record.header else None,
+    }
