@@ -26,6 +26,10 @@ __all__ = ["Draft", "Recorder", "Sink"]
 _GRACE: Final = 10.0
 """Seconds a record whose runs have ended waits for tool calls that are still open."""
 
+_LINGER: Final = 0.05
+"""Seconds the background thread gathers work before it starts: waking it for each event would make
+the agent's thread give up the interpreter lock each time."""
+
 _ENVELOPES_PER_EVENT: Final = 10
 """Envelopes are small: this many times `max_events` may wait before whole events are lost."""
 
@@ -101,6 +105,7 @@ class Recorder:
         self._condition = threading.Condition()
         self._queue: deque[tuple[Draft | None, Record]] = deque()
         self._bytes = 0
+        self._batch = 0
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._drains_wanted = 0
@@ -205,7 +210,8 @@ class Recorder:
     def _enqueue(self, draft: Draft | None, record: Record) -> None:
         self._queue.append((draft, record))
         self._ensure_thread()
-        self._condition.notify_all()
+        if len(self._queue) == 1 or len(self._queue) > self._max_events // 2 or self._bytes > self._max_bytes // 2:
+            self._condition.notify_all()
 
     def _ensure_thread(self) -> None:
         if self._thread is None and not self._stopped:
@@ -231,16 +237,30 @@ class Recorder:
     def _next_job(self, next_tick: float) -> tuple[tuple[Draft | None, Record] | None, bool]:
         with self._condition:
             while True:
-                if self._queue:
+                if self._queue and (self._batch or self._urgent()):
+                    self._batch = max(0, self._batch - 1)
                     draft, record = self._queue.popleft()
                     self._bytes -= draft.size if draft else 0
                     return (draft, record), False
+                if self._queue:
+                    self._condition.wait_for(self._urgent, _LINGER)
+                    self._batch = len(self._queue)
+                    continue
                 if self._drains_wanted > self._drains_done:
                     return None, True
                 pause = next_tick - time.monotonic()
                 if self._stopped or pause <= 0:
                     return None, False
                 self._condition.wait(pause)
+
+    def _urgent(self) -> bool:
+        """Whether somebody waits for the queue, or it is filling up."""
+        return (
+            self._stopped
+            or self._drains_wanted > self._drains_done
+            or len(self._queue) > self._max_events // 2
+            or self._bytes > self._max_bytes // 2
+        )
 
     def _handle(self, draft: Draft | None, record: Record) -> None:
         if draft is not None:

@@ -219,10 +219,7 @@ class SpanBook:
         """Write the seq of the first event that happened in this span."""
         if entry is not None and entry.seq is None:
             entry.seq = seq
-            if entry.ended_ns is None:
-                self._output.set(entry.span, {"sealtrace.seq": seq})
-            else:
-                entry.attributes["sealtrace.seq"] = seq
+            entry.attributes["sealtrace.seq"] = seq
 
 
 _MARK: Final = otel_context.create_key("sealtrace-span")
