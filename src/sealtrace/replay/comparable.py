@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from ..event import Kind, RunEvent
 from .shape import JSON, is_array, is_object
 
-__all__ = ["PSEUDONYM", "RecordedRun", "Subject", "by_kind_only", "subject"]
+__all__ = ["PSEUDONYM", "VERSIONS", "RecordedRun", "Subject", "by_kind_only", "subject"]
 
 PSEUDONYM: Final = re.compile(r"<([A-Z][A-Z0-9_]{1,31}):[a-z]{12}>")
 
@@ -25,7 +25,8 @@ _SURROGATES: Final = range(9_090_000_000_000, 9_091_000_000_000)
 _VOLATILE_ITEM: Final = frozenset({"id", "call_id", "approval_request_id", "encrypted_content", "created_at"})
 _VOLATILE_RESPONSE: Final = frozenset({"response_id", "request_id", "usage"})
 _VOLATILE_REQUEST: Final = frozenset({"previous_response_id", "conversation_id"})
-_VERSIONS: Final = frozenset({"sdk", "sealtrace"})
+VERSIONS: Final = frozenset({"sdk", "sealtrace"})
+"""Keys of an event's config that say with what it was recorded, not how the agent was set up."""
 
 
 class RecordedRun(Protocol):
@@ -102,16 +103,13 @@ def _text(value: JSON) -> str:
 
 
 def _envelope(event: RunEvent) -> dict[str, JSON]:
-    config = {name: value for name, value in (event.config or {}).items() if name not in _VERSIONS}
-    payload_is_there = event.payload is not None
+    # Settings are compared in the request itself; flags are nowhere else.
+    flags = (event.config or {}).get("flags")
     return {
         "agent": event.agent,
         "actor": event.actor,
         "error_type": event.error_type,
-        # Settings are compared in the request itself, as long as it is there.
-        "config": {name: config[name] for name in ("flags",) if name in config} or None
-        if payload_is_there
-        else config or None,
+        "config": {"flags": flags} if flags else None,
     }
 
 

@@ -16,7 +16,17 @@ from typing import Final, TypeAlias
 
 from .shape import JSON, is_array, is_object
 
-__all__ = ["ABSENT", "Absent", "Difference", "differences", "first_difference", "format_path", "parse_path", "same"]
+__all__ = [
+    "ABSENT",
+    "Absent",
+    "Difference",
+    "differences",
+    "first_difference",
+    "format_path",
+    "is_ignored",
+    "parse_path",
+    "same",
+]
 
 
 class Absent(enum.Enum):
@@ -130,6 +140,13 @@ def _steps(match: re.Match[str]) -> list[str | int | _Wild]:
     if match["index"] is not None:
         return [_Wild.ANY if match["index"] == "*" else int(match["index"])]
     return [json.loads(match["key"])]
+
+
+def is_ignored(path: str, ignore: Iterable[str]) -> bool:
+    """Whether `differences` would not look at this path, with these paths to ignore."""
+    steps = tuple(step for step in parse_path(path) if not isinstance(step, _Wild))
+    patterns = tuple(parse_path(pattern) for pattern in ignore)
+    return any(_ignored(steps[:length], patterns) for length in range(len(steps) + 1))
 
 
 def _ignored(path: _Path, patterns: tuple[_Pattern, ...]) -> bool:
