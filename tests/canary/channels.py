@@ -26,7 +26,7 @@ class Kept(Enum):
     """What the vault holds of a channel."""
 
     YES = "recorded content"
-    NO = "never: a credential, or not part of what happened"
+    NO = "never: a credential, media, or not part of what happened"
     ANY = "may or may not be kept"
 
 
@@ -57,8 +57,8 @@ CHANNELS: Final = (
     Channel("instructions", _A),
     Channel("prompt_variable", _A, models=_HOSTED),
     Channel("user_input", _A),
-    Channel("input_image", _A),
-    Channel("input_file", _A),
+    Channel("input_image", _A, Kept.NO),
+    Channel("input_file", _A, Kept.NO),
     Channel("session_item", _A),
     Channel("tool_description", _A),
     Channel("tool_parameter_description", _A),
@@ -90,7 +90,7 @@ CHANNELS: Final = (
     # tools and what surrounds them
     Channel("tool_argument", _C),
     Channel("tool_result", _A),
-    Channel("tool_image", _C, Kept.ANY),
+    Channel("tool_image", _C, Kept.NO),
     Channel("tool_error_formatted", _A),
     Channel("tool_error_raised", _O),
     Channel("agent_tool_input", _A),

@@ -174,9 +174,7 @@ class Desk:
                 "main": self._main(),
                 "fatal tool": self._short("fatal", self._triage(), self.script_of_call("explode", {})),
                 "model error": self._short("broken", self._plain(), [Failure(self.c.model_error, 400)]),
-                "unknown tool": self._short(
-                    "unknown", self._plain(), self.script_of_call(self.c.unknown_tool_name, {})
-                ),
+                "unknown tool": self._short("unknown", self._plain(), self.script_of_call(unknown, {})),
                 "tripwire": self._short("tripped", self._guarded(trips=True), [reply(items.message("never"))]),
                 "guardrail error": self._short("failed", self._guarded(trips=False), [reply(items.message("never"))]),
             }
