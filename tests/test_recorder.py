@@ -49,11 +49,13 @@ class MemorySink:
 
 @pytest.fixture
 def sink():
+    """What the recorder writes to."""
     return MemorySink()
 
 
 @pytest.fixture
 def recorder(sink):
+    """A small recorder, stopped after the test."""
     made = Recorder(sink, max_events=20, max_bytes=10_000, exit_timeout=5, tick_seconds=0.01)
     yield made
     sink.gate.set()
@@ -61,8 +63,14 @@ def recorder(sink):
 
 
 def draft(record: Record, *, size: int = 10) -> Draft:
+    """A draft with the next seq of the record."""
     event = RunEvent(
-        run_id=record.run_id, record_id=record.record_id, seq=record.reserve(), ts="", kind=Kind.CUSTOM, payload={"a": 1}
+        run_id=record.run_id,
+        record_id=record.record_id,
+        seq=record.reserve(),
+        ts="",
+        kind=Kind.CUSTOM,
+        payload={"a": 1},
     )
     return Draft(event, {}, size)
 

@@ -61,7 +61,7 @@ class Document:
     text: str | None = None
 
 
-def retrieval(query: str, documents: Sequence[Document], *, authorization: str | None = None) -> None:
+def retrieval(query: str, documents: Sequence[Document], *, access: str | None = None) -> None:
     """Record a retrieval that the SDK does not see, inside a tool for example.
 
     Outside a recorded run it does nothing. It never raises.
@@ -69,12 +69,12 @@ def retrieval(query: str, documents: Sequence[Document], *, authorization: str |
     Args:
         query: What was asked for.
         documents: What came back and was used.
-        authorization: The result of the access check, for example `allowed` or `filtered:3`.
+        access: The result of the access check, for example `allowed` or `filtered:3`.
     """
-    safely(_retrieval, query, documents, authorization)
+    safely(_retrieval, query, documents, access)
 
 
-def _retrieval(query: str, documents: Sequence[Document], authorization: str | None) -> None:
+def _retrieval(query: str, documents: Sequence[Document], access: str | None) -> None:
     from . import current  # noqa: PLC0415 - the package builds the runtime that this asks for
 
     runtime, here = current(), Emitter.here()
@@ -87,8 +87,8 @@ def _retrieval(query: str, documents: Sequence[Document], authorization: str | N
             {name: value for name, value in snapshot.take(document).items() if value} for document in documents
         ],
     }
-    if authorization is not None:
-        payload["authorization"] = snapshot.take(authorization)
+    if access is not None:
+        payload["access"] = snapshot.take(access)
     runtime.capture.at_once(
         Kind.RETRIEVAL,
         *here,
