@@ -36,9 +36,13 @@ class ModelCall:
     conversation_id: str | None
     prompt: Any
     stream: bool
+    wanted: str | None = None
+    """The model by the name that was asked for; a provider may have made another one of it."""
 
     @classmethod
-    def of(cls, model: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool) -> ModelCall:
+    def of(
+        cls, model: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool, wanted: str | None = None
+    ) -> ModelCall:
         """From the SDK's call: keywords when it waits for the whole answer, positions when it streams."""
         given = {**dict(zip(_MODEL_ARGUMENTS, args, strict=False)), **kwargs}
         return cls(
@@ -53,6 +57,7 @@ class ModelCall:
             conversation_id=given.get("conversation_id"),
             prompt=given.get("prompt"),
             stream=stream,
+            wanted=wanted,
         )
 
 

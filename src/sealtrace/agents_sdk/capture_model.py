@@ -9,12 +9,12 @@ from agents import ModelResponse
 from agents.version import __version__ as sdk_version
 
 from .._version import __version__
-from ..event import Kind, Shared
+from ..event import Kind
 from .calls import ModelCall
-from .codec import Snapshot, error_facts, handoff_spec, output_schema_spec, settings_fields, tool_spec, usage_fields
+from .codec import Snapshot, error_facts, settings_fields, usage_fields
 from .emitter import Emitter, Pending
-from .frames import Frame
 from .processor import MODEL_CALL
+from .requests import build_request
 from .spanbook import SpanEntry
 
 __all__ = ["ModelCapture", "response_facts"]
@@ -38,50 +38,12 @@ class ModelCapture(Emitter):
         MODEL_CALL.set(token)
         model = event.model = self.clean(call.model)
         record.models.setdefault(model)
-        request, event.digest = self._request(call, frame, event.snapshot)
+        request, event.digest = build_request(call, frame.items, event.snapshot)
         event.payload["request"] = request
         event.config = self._config(call, model)
         frame.last_generation = event.seq
         token.facts = {"gen_ai.request.model": call.model, "gen_ai.agent.name": frame.agent, **_span_settings(call)}
         return token
-
-    def _request(self, call: ModelCall, frame: Frame, snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Any]]:
-        items = self._items(call.input, frame, snapshot)
-        settings = snapshot.take(settings_fields(call.settings)) if call.settings is not None else {}
-        single: dict[str, Any] = {
-            "instructions": call.instructions,
-            "tools": [tool_spec(tool) for tool in call.tools],
-            "handoffs": [handoff_spec(handoff) for handoff in call.handoffs],
-            "output_schema": output_schema_spec(call.output_schema),
-        }
-        request: dict[str, Any] = {"model": call.model, "stream": call.stream, "settings": settings}
-        digest: dict[str, Any] = {"settings": settings, "input": items}
-        for name, value in single.items():
-            if value is None or value == []:
-                continue
-            request[name] = digest[name] = _shared(frame, name, value, snapshot)
-        request["input"] = items
-        for name in ("previous_response_id", "conversation_id", "prompt"):
-            value = getattr(call, name)
-            if value is not None:
-                request[name] = snapshot.take(value)
-                request["held_by_server"] = True
-        return request, digest
-
-    @staticmethod
-    def _items(given: Any, frame: Frame, snapshot: Snapshot) -> Any:
-        if not isinstance(given, list):
-            return snapshot.take(given)
-        items: list[Any] = given
-        taken: list[Shared] = []
-        for index, item in enumerate(items):
-            known = frame.items.known(index, item)
-            if known is None:
-                copied = snapshot.take(item)
-                known = frame.items.known(index, copied) or Shared(copied)
-            taken.append(known)
-        frame.items.remember(taken)
-        return taken
 
     def _config(self, call: ModelCall, model: str) -> dict[str, Any]:
         settings = settings_fields(call.settings) if call.settings is not None else {}
@@ -235,17 +197,6 @@ def _streamed_usage(usage: Any) -> dict[str, int]:
         "reasoning_tokens": getattr(outputs, "reasoning_tokens", 0),
     }
     return {name: value for name, value in counts.items() if type(value) is int}
-
-
-def _shared(frame: Frame, name: str, value: Any, snapshot: Snapshot) -> Shared:
-    known = frame.items.single.get(name)
-    if known is not None and known.value == value:
-        return known
-    copied = snapshot.take(value)
-    if known is not None and known.value == copied:
-        return known
-    fresh = frame.items.single[name] = Shared(copied)
-    return fresh
 
 
 def _span_settings(call: ModelCall) -> dict[str, Any]:

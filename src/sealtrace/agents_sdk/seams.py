@@ -24,6 +24,7 @@ from agents import Model
 from agents.guardrail import InputGuardrail, OutputGuardrail
 from agents.handoffs import Handoff
 from agents.mcp.util import MCPUtil
+from agents.models import get_default_model
 from agents.run import AgentRunner
 from agents.run_state import RunState
 from agents.tool_guardrails import ToolInputGuardrail, ToolOutputGuardrail
@@ -108,9 +109,10 @@ async def _watched(
 class _SeamModel(Model):
     """Stands in for the model the SDK resolved and lets the observer see each call."""
 
-    def __init__(self, inner: Model, name: str) -> None:
+    def __init__(self, inner: Model, name: str, wanted: str) -> None:
         self._inner = inner
         self._name = name
+        self._wanted = wanted
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -131,7 +133,7 @@ class _SeamModel(Model):
         if observer is None:
             return await self._inner.get_response(*args, **kwargs)
         return await _watched(
-            lambda: observer.model_started(ModelCall.of(self._name, args, kwargs, stream=False)),
+            lambda: observer.model_started(ModelCall.of(self._name, args, kwargs, stream=False, wanted=self._wanted)),
             lambda token, response, error: observer.model_ended(token, response, error, None),
             lambda: self._inner.get_response(*args, **kwargs),
         )
@@ -143,7 +145,8 @@ class _SeamModel(Model):
             async for event in stream:
                 yield event
             return
-        token = safely(lambda: observer.model_started(ModelCall.of(self._name, args, kwargs, stream=True)))
+        call = ModelCall.of(self._name, args, kwargs, stream=True, wanted=self._wanted)
+        token = safely(observer.model_started, call)
         watch = _StreamWatch(observer, token)
         try:
             if hasattr(stream, "aclose"):
@@ -184,7 +187,7 @@ class _StreamWatch:
             safely(self._observer.model_ended, self._token, None, reason, self._chunks)
 
 
-_models: weakref.WeakValueDictionary[int, _SeamModel] = weakref.WeakValueDictionary()
+_models: weakref.WeakValueDictionary[tuple[int, str], _SeamModel] = weakref.WeakValueDictionary()
 
 
 def model_name(agent: Any, run_config: Any) -> str:
@@ -193,7 +196,7 @@ def model_name(agent: Any, run_config: Any) -> str:
     if isinstance(wanted, Model):
         name = getattr(wanted, "model", None)
         return str(name) if isinstance(name, str) else type(wanted).__name__
-    return wanted if isinstance(wanted, str) else "default"
+    return wanted if isinstance(wanted, str) else get_default_model()
 
 
 def _wrap_get_model(original: Any) -> Any:
@@ -212,12 +215,13 @@ def _wrap_get_model(original: Any) -> Any:
 
 def _seam_model(model: Model, agent: Any, run_config: Any) -> Model:
     # The SDK keeps models by identity, so the same model must get the same wrapper while in use.
-    known = _models.get(id(model))
+    wanted = model_name(agent, run_config)
+    known = _models.get((id(model), wanted))
     if known is not None and known._inner is model:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         return known
     name = getattr(model, "model", None)
-    wrapper = _SeamModel(model, name if isinstance(name, str) else model_name(agent, run_config))
-    _models[id(model)] = wrapper
+    wrapper = _SeamModel(model, name if isinstance(name, str) else wanted, wanted)
+    _models[id(model), wanted] = wrapper
     return wrapper
 
 
