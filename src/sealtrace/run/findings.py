@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from ..event import EventStatus, Kind, RunEvent
 
-__all__ = ["HELD_BY_SERVER", "NO_PAYLOAD", "Finding", "facts", "held_by_server"]
+__all__ = ["HELD_BY_SERVER", "NO_PAYLOAD", "Finding", "facts", "held_by_server", "items"]
 
 HELD_BY_SERVER: Final = "the rest is held by the server and was not recorded"
 """What every view says of a request whose context was not sent but named."""
@@ -64,6 +64,12 @@ def _named(name: str, value: Any) -> str:
 def facts(value: Any) -> dict[str, Any]:
     """The value if it is a JSON object, else an empty one: payloads are read with no trust in their shape."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """The value if it is a JSON array, else an empty one."""
+    found: list[Any] = value if isinstance(value, list) else []
+    return found
 
 
 NO_PAYLOAD: Final = frozenset(
