@@ -6,6 +6,7 @@ SealtraceError
 ├── RunNotFound              no store and no telemetry source knows the id
 │   └── EventNotFound        the run is known, the event is not
 ├── NotComparable            two runs, or a run and code, cannot be held against each other
+├── GoldenError              a golden run cannot be written, read or accepted
 ├── TelemetryError           spans could not be read
 │   └── TelemetryFormatError the source answered with something that is not OTLP
 ├── RedactionFailed          a payload could not be made safe and was dropped
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 __all__ = [
     "EventNotFound",
+    "GoldenError",
     "NotComparable",
     "ObjectExists",
     "ObjectNotFound",
@@ -77,6 +79,10 @@ class EventNotFound(RunNotFound):
 
 class NotComparable(SealtraceError):
     """Two runs, or a run and code, cannot be held against each other; the message says what is missing."""
+
+
+class GoldenError(SealtraceError):
+    """A golden run cannot be written, read or accepted; the message says why and what to do."""
 
 
 class TelemetryError(SealtraceError):
