@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import inspect
 import os
 import sys
 import threading
@@ -28,11 +29,23 @@ from agents.models import get_default_model
 from agents.run import AgentRunner
 from agents.run_state import RunState
 from agents.tool_guardrails import ToolInputGuardrail, ToolOutputGuardrail
+from agents.tracing.provider import DefaultTraceProvider
 
 from .._guard import safely
 from .calls import GuardrailCall, HandoffCall, ModelCall, NativeCall, RunCall, ToolCall
 
-__all__ = ["SEAMS", "TAKEOVER", "Observer", "Takeover", "found_seams", "install", "observe", "uninstall"]
+__all__ = [
+    "SEAMS",
+    "TAKEOVER",
+    "Observer",
+    "Takeover",
+    "found_seams",
+    "install",
+    "mark_executed",
+    "observe",
+    "tool_outcome",
+    "uninstall",
+]
 
 
 class Observer(Protocol):
@@ -66,15 +79,18 @@ class Observer(Protocol):
 class Takeover(Protocol):
     """Answers in place of the outside world; a rerun is one. What it raises reaches the run."""
 
-    def model(self, name: str, settings_owner: Any) -> Model: ...
+    def model(self, name: str, proceed: Callable[[], Model]) -> Model: ...
     async def tool(self, call: ToolCall, proceed: Callable[[], Any]) -> Any: ...
     async def native(self, call: NativeCall, proceed: Callable[[], Any]) -> Any: ...
     async def guardrail(self, call: GuardrailCall, proceed: Callable[[], Any]) -> Any: ...
     async def handoff(self, call: HandoffCall, proceed: Callable[[], Any]) -> Any: ...
     async def mcp_tools(self, server: str, proceed: Callable[[], Any]) -> Any: ...
-    async def computer(self, tool: Any) -> Any: ...
-    async def run(self, call: RunCall, proceed: Callable[[], Any]) -> Any: ...
-    def run_streamed(self, call: RunCall, proceed: Callable[[], Any]) -> Any: ...
+    async def computer(self, tool: Any, proceed: Callable[[], Any]) -> Any: ...
+    async def run(self, call: RunCall, proceed: Callable[[RunCall], Any]) -> Any: ...
+    def run_streamed(self, call: RunCall, proceed: Callable[[RunCall], Any]) -> Any: ...
+    def approval_decided(self, state: Any, item: Any, approved: bool, reason: str | None) -> None: ...  # noqa: FBT001
+    def hosted_approval(self, request_id: str) -> dict[str, Any] | None: ...
+    def traces(self) -> bool: ...
 
 
 TAKEOVER: Final[ContextVar[Takeover | None]] = ContextVar("sealtrace_takeover", default=None)
@@ -204,11 +220,23 @@ def _wrap_get_model(original: Any) -> Any:
     def get_model(agent: Any, run_config: Any) -> Any:
         takeover = TAKEOVER.get()
         if takeover is not None:
-            return takeover.model(model_name(agent, run_config), agent)
+            return takeover.model(model_name(agent, run_config), lambda: original(agent, run_config))
         model = original(agent, run_config)
         if _observer is None:
             return model
         return safely(_seam_model, model, agent, run_config) or model
+
+    return get_model
+
+
+def _wrap_model_check(original: Any) -> Any:
+    @functools.wraps(original)
+    def get_model(agent: Any, run_config: Any) -> Any:
+        # Only asked for its class; making one would ask for credentials.
+        takeover = TAKEOVER.get()
+        if takeover is not None:
+            return takeover.model(model_name(agent, run_config), lambda: original(agent, run_config))
+        return original(agent, run_config)
 
     return get_model
 
@@ -297,7 +325,7 @@ def _wrap_resolve_computer(original: Any) -> Any:
     async def resolve_computer(*, tool: Any, run_context: Any) -> Any:
         takeover, observer = TAKEOVER.get(), _observer
         if takeover is not None:
-            return await takeover.computer(tool)
+            return await takeover.computer(tool, lambda: original(tool=tool, run_context=run_context))
         computer = await original(tool=tool, run_context=run_context)
         if observer is not None:
             safely(observer.computer_resolved, computer)
@@ -323,6 +351,30 @@ def _wrap_list_tools(original: Any) -> Any:
 
     wrapper: Any = list_tools
     return classmethod(wrapper)
+
+
+def _wrap_hosted_approvals(original: Any) -> Any:
+    @functools.wraps(original)
+    async def execute(*, agent: Any, approval_requests: Any, context_wrapper: Any) -> Any:
+        takeover = TAKEOVER.get()
+        if takeover is not None:
+            approval_requests = [_answered_approval(takeover, request) for request in approval_requests]
+        return await original(agent=agent, approval_requests=approval_requests, context_wrapper=context_wrapper)
+
+    return execute
+
+
+def _answered_approval(takeover: Takeover, request: Any) -> Any:
+    item = request.request_item
+    request_id = item.get("id") if isinstance(item, dict) else getattr(item, "id", None)
+    answer = takeover.hosted_approval(str(request_id or ""))
+    if answer is None:
+        return request
+    tool = copy.copy(request.mcp_tool)
+    tool.on_approval_request = lambda _request: answer
+    answered = copy.copy(request)
+    answered.mcp_tool = tool
+    return answered
 
 
 # handoffs and guardrails
@@ -398,7 +450,10 @@ def _wrap_run(original: Any) -> Any:
 
         takeover, observer = TAKEOVER.get(), _observer
         if takeover is not None:
-            return await takeover.run(RunCall(starting_agent, input, kwargs, stream=False), proceed)
+            return await takeover.run(
+                RunCall(starting_agent, input, kwargs, stream=False),
+                lambda call: original(self, call.agent, call.input, **call.kwargs),
+            )
         if observer is None:
             return await proceed()
         token = safely(lambda: observer.run_started(RunCall(starting_agent, input, kwargs, stream=False)))
@@ -424,7 +479,10 @@ def _wrap_run_streamed(original: Any) -> Any:
 
         takeover, observer = TAKEOVER.get(), _observer
         if takeover is not None:
-            return takeover.run_streamed(RunCall(starting_agent, input, kwargs, stream=True), proceed)
+            return takeover.run_streamed(
+                RunCall(starting_agent, input, kwargs, stream=True),
+                lambda call: original(self, call.agent, call.input, **call.kwargs),
+            )
         if observer is None:
             return proceed()
         token = safely(lambda: observer.run_started(RunCall(starting_agent, input, kwargs, stream=True)))
@@ -462,14 +520,46 @@ def _wrap_decision(*, approved: bool) -> Callable[[Any], Any]:
         @functools.wraps(original)
         def decide(self: Any, approval_item: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(self, approval_item, *args, **kwargs)
-            observer = _observer
-            if observer is not None and TAKEOVER.get() is None:
+            takeover, observer = TAKEOVER.get(), _observer
+            if takeover is not None:
+                takeover.approval_decided(self, approval_item, approved, kwargs.get("rejection_message"))
+            elif observer is not None:
                 safely(observer.approval_decided, self, approval_item, approved, kwargs.get("rejection_message"))
             return result
 
         return decide
 
     return wrap
+
+
+def _wrap_tracing(original: Any) -> Any:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def create(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # A rerun is not a run: its spans would be exported, and recorded, as if it were one.
+        takeover = TAKEOVER.get()
+        if takeover is None or takeover.traces():
+            return original(self, *args, **kwargs)
+        given = signature.bind(self, *args, **kwargs)
+        given.arguments["disabled"] = True
+        return original(*given.args, **given.kwargs)
+
+    return create
+
+
+# what an answer is made of
+
+
+def tool_outcome(output: Any, *, sdk_error: bool) -> Any:
+    """What the function tool seam gives back to the SDK."""
+    result: Any = vars(sys.modules["agents.tool"])["_FunctionToolInvocationResult"]
+    return result(output, is_sdk_generated_error=sdk_error)
+
+
+def mark_executed(context_wrapper: Any, tool_call: Any, tool_name: str) -> None:
+    """Note a call as done, as the SDK does before a tool of its own runs."""
+    context_wrapper._mark_tool_invocation_executed(tool_call, tool_name=tool_name)  # noqa: SLF001
 
 
 # installing
@@ -531,6 +621,7 @@ SEAMS: Final = (
     _Seam("run_streamed", _method(AgentRunner, "run_streamed"), _wrap_run_streamed),
     # Not in agent_runner_helpers: what is there tests the model's class.
     _Seam("model", _module("get_model", "run_internal.run_loop"), _wrap_get_model),
+    _Seam("model_check", _module("get_model", "run_internal.agent_runner_helpers"), _wrap_model_check),
     _Seam(
         "function_tool",
         _module("_invoke_function_tool_with_metadata", "tool", "run_internal.tool_execution"),
@@ -559,6 +650,12 @@ SEAMS: Final = (
     _Seam("output_guardrail", _method(OutputGuardrail, "run"), _wrap_guardrail("output")),
     _Seam("tool_input_guardrail", _method(ToolInputGuardrail, "run"), _wrap_guardrail("tool_input")),
     _Seam("tool_output_guardrail", _method(ToolOutputGuardrail, "run"), _wrap_guardrail("tool_output")),
+    _Seam(
+        "hosted_approvals",
+        _module("execute_mcp_approval_requests", "run_internal.tool_planning"),
+        _wrap_hosted_approvals,
+    ),
+    _Seam("tracing", _method(DefaultTraceProvider, "create_trace", "create_span"), _wrap_tracing),
     _Seam("approve", _method(RunState, "approve"), _wrap_decision(approved=True)),
     _Seam("reject", _method(RunState, "reject"), _wrap_decision(approved=False)),
 )
