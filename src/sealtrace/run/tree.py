@@ -131,7 +131,7 @@ def _span_node(span: SpanRecord) -> Node:
         marks.append("tripped")
     label = span.name
     if kind == "handoff" and "sealtrace.handoff.to" in attributes:
-        label += f" → {attributes['sealtrace.handoff.to']}"
+        label = f"handoff {attributes.get('sealtrace.handoff.from', '?')} → {attributes['sealtrace.handoff.to']}"
     error = attributes.get("error.type")
     return Node(
         kind,
