@@ -1,4 +1,4 @@
-"""The attribute reference, `docs/attributes.md`."""
+"""What is generated from the allow-list: the attribute reference and the collector's list of keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from .metadata import ATTRIBUTES, METADATA_PREFIX, Gate
 
-__all__ = ["page"]
+__all__ = ["allowed_keys", "page"]
 
 
 def page() -> str:
@@ -27,5 +27,10 @@ def page() -> str:
     )
 
 
+def allowed_keys() -> str:
+    """The part of the collector's list of allowed keys that is ours, as it stands in `scrub.yaml`."""
+    return "".join(f"      - {key}\n" for key in sorted(ATTRIBUTES))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(allowed_keys() if sys.argv[1:] == ["--allowed-keys"] else page())

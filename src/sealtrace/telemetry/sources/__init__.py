@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import unquote
 
 from ...errors import SettingsError
+from ...settings import Settings, load_settings
+from .jaeger import JaegerSource
 from .otlp import OTLPFileSource
 from .span import RunHit, RunQuery, Source, SpanRecord
+from .tempo import TempoSource
 
 __all__ = ["RunHit", "RunQuery", "Source", "SpanRecord", "open_source"]
 
 
-def open_source(url: str) -> Source:
-    """The source a URL names: `otlp+file:///path`, where the path may be a file, a folder or a pattern.
+def open_source(url: str, settings: Settings | None = None) -> Source:
+    """The source a URL names.
+
+    Args:
+        url: `otlp+file:///path`, where the path may be a file, a folder or a pattern;
+            `jaeger://host:16686` or `tempo://host:3200`, with `jaeger+https://` and `tempo+https://`
+            for TLS, `/base` for a path in front of the API and `?days=90` for how far back to search.
+        settings: For `telemetry_headers`; the settings in force by default.
 
     Raises:
         SettingsError: The URL names no source that there is.
     """
     scheme, separator, rest = url.partition("://")
-    if separator and scheme == "otlp+file" and rest:
-        return OTLPFileSource(unquote(rest))
+    if separator and rest:
+        if scheme == "otlp+file":
+            return OTLPFileSource(unquote(rest))
+        if scheme.partition("+")[0] in _BACKENDS:
+            return _BACKENDS[scheme.partition("+")[0]](url, settings if settings is not None else load_settings())
     raise SettingsError(
-        f"{scheme or url!r} is no telemetry source; use otlp+file:///path/to/traces.jsonl", setting="telemetry"
+        f"{scheme or url!r} is no telemetry source; use otlp+file:///path/to/traces.jsonl, jaeger://host:16686 or"
+        " tempo://host:3200",
+        setting="telemetry",
     )
+
+
+_BACKENDS: Final[dict[str, type[JaegerSource | TempoSource]]] = {"jaeger": JaegerSource, "tempo": TempoSource}
