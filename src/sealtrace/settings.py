@@ -48,6 +48,9 @@ class Settings(BaseModel):
     telemetry: str | None = Field(
         None, description="where spans can be read: `otlp+file:///path`, `jaeger://host:port`, `tempo://host:port`"
     )
+    telemetry_headers: SecretStr | None = Field(
+        None, description="HTTP headers for that source: `Authorization=Bearer …,X-Scope-OrgID=…`"
+    )
     key: SecretStr | None = Field(default=None, description="secret for pseudonyms and digests, 16 bytes or more")
     enabled: bool = Field(default=True, description="off: `instrument()` does nothing")
 
@@ -88,6 +91,9 @@ class Settings(BaseModel):
         default=1_048_576, ge=65_536, description="a segment is stored when it has this many bytes"
     )
     segment_seconds: float = Field(default=30.0, gt=0, description="or is this old")
+    spool_bytes: int = Field(
+        default=67_108_864, ge=65_536, description="bytes that may wait for the vault before payloads are dropped"
+    )
     endpoint_url: str | None = Field(default=None, description="S3 endpoint, for anything but AWS")
     region: str | None = Field(default=None, description="S3 region")
     kms_key_id: str | None = Field(default=None, description="encrypt objects with this KMS key (SSE-KMS)")
