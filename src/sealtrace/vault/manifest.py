@@ -1,26 +1,32 @@
 """The description of a record, written last: no manifest, partial record.
 
 It is plain JSON. The one part that is packed is `events`, base64 of gzipped JSON lines: the
-envelopes that are not in a meta segment of their own, which for a usual run are all of them.
+envelopes that are not in a meta segment of their own, which for a usual run are all of them. Each
+line is an envelope without what the header says already (see `pack_envelope`).
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 import dataclasses
+import datetime as dt
 import hashlib
-import json
+import re
 from typing import Any, Final
 
 from ..errors import RecordDamaged
 from ..event import RunEvent
-from . import merkle
-from .lines import decode_line, deflate, inflate
+from . import layout, merkle
+from .lines import decode_line, deflate, encode_line, inflate, storable
 from .segment import Group
 
 __all__ = ["MANIFEST_VERSION", "Manifest", "RecordHeader", "SegmentInfo", "pack_envelope", "unpack_envelope"]
 
 MANIFEST_VERSION: Final = 1
+
+_MAX_EVENTS: Final = 10_000_000
+_HEX64: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +70,14 @@ class RecordHeader:
     event_count: int
 
 
+_TEXTS: Final = (
+    "run_id", "record_id", "started_at", "ended_at", "fidelity", "status", "sdk_version", "sealtrace_version", "key_id",
+)  # fmt: skip
+_TEXTS_OR_NONE: Final = ("workflow_name", "root_span_id", "group_tag")
+_TUPLES: Final = ("trace_ids", "agents", "tools", "models")
+_COUNTS: Final = ("dropped", "redaction_failed", "open_events", "input_tokens", "output_tokens", "event_count")
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentInfo:
     """What the manifest says of one segment."""
@@ -88,15 +102,19 @@ class Manifest:
         envelopes: Stored form of the envelopes kept in the manifest itself.
         ruleset_hash: The redaction rules that were in force.
         merkle_root: Over the segments' roots and the envelopes, hex.
+        created_at: When it was written.
         expires_at: When the manifest itself may be deleted.
+        complete: The recording process closed the record itself; False where it was recovered.
     """
 
     header: RecordHeader
     segments: tuple[SegmentInfo, ...]
     envelopes: tuple[bytes, ...]
     ruleset_hash: str
-    expires_at: str
     merkle_root: str
+    created_at: str
+    expires_at: str
+    complete: bool
 
     @staticmethod
     def root_of(segments: tuple[SegmentInfo, ...], envelopes: tuple[bytes, ...]) -> str:
@@ -111,11 +129,13 @@ class Manifest:
             **dataclasses.asdict(self.header),
             "ruleset": self.ruleset_hash,
             "merkle_root": self.merkle_root,
+            "created_at": self.created_at,
             "expires_at": self.expires_at,
+            "complete": self.complete,
             "segments": [_segment_json(segment) for segment in self.segments],
-            "events": base64.b64encode(deflate(b"".join(self.envelopes))).decode(),
+            "events": base64.b64encode(deflate(b"".join(self.envelopes))).decode() if self.envelopes else "",
         }
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        return encode_line(storable(document))
 
     @classmethod
     def decode(cls, data: bytes, key: str) -> Manifest:
@@ -130,22 +150,52 @@ class Manifest:
         if document.pop("manifest", None) != MANIFEST_VERSION:
             raise RecordDamaged(f"{key}: not a manifest of version {MANIFEST_VERSION}", key=key)
         try:
-            packed = base64.b64decode(document.pop("events"), validate=True)
-            lines = tuple(line + b"\n" for line in inflate(packed, key).split(b"\n") if line)
-            segments = tuple(_segment(item) for item in document.pop("segments"))
-            ruleset, merkle_root = document.pop("ruleset"), document.pop("merkle_root")
-            expires_at = document.pop("expires_at")
-            for name in ("trace_ids", "agents", "tools", "models"):
-                document[name] = tuple(document[name])
-            header = RecordHeader(**document)
-        except (KeyError, TypeError, ValueError) as error:
-            raise RecordDamaged(f"{key}: the manifest is not complete ({type(error).__name__})", key=key) from None
-        if merkle_root != cls.root_of(segments, lines):
+            manifest = cls._checked(document, key)
+        except (KeyError, TypeError, ValueError, binascii.Error) as error:
+            raise RecordDamaged(f"{key}: the manifest is not sound ({error})", key=key) from None
+        if manifest.merkle_root != cls.root_of(manifest.segments, manifest.envelopes):
             raise RecordDamaged(f"{key}: the Merkle root is not the one of what the manifest lists", key=key)
+        return manifest
+
+    @classmethod
+    def _checked(cls, document: dict[str, Any], key: str) -> Manifest:
+        packed = base64.b64decode(_text(document.pop("events")), validate=True)
+        lines = tuple(line + b"\n" for line in inflate(packed, key).split(b"\n") if line)
+        segments = document.pop("segments")
+        own = {name: document.pop(name) for name in ("ruleset", "merkle_root", "created_at", "expires_at")}
+        complete = document.pop("complete")
+        header = _header(document)
+        if type(complete) is not bool:
+            raise ValueError("complete is not a boolean")
+        for name in ("created_at", "expires_at"):
+            _time(own[name])
         return cls(
-            header=header, segments=segments, envelopes=lines, ruleset_hash=ruleset, expires_at=expires_at,
-            merkle_root=merkle_root,
-        )  # fmt: skip
+            header=header,
+            segments=tuple(_segment(item, header) for item in segments),
+            envelopes=lines,
+            ruleset_hash=_text(own["ruleset"]),
+            merkle_root=_text(own["merkle_root"]),
+            created_at=own["created_at"],
+            expires_at=own["expires_at"],
+            complete=complete,
+        )
+
+
+def _header(document: dict[str, Any]) -> RecordHeader:
+    for name in _TEXTS:
+        _text(document[name])
+    for name in _TEXTS_OR_NONE:
+        if document[name] is not None:
+            _text(document[name])
+    for name in _TUPLES:
+        document[name] = tuple(_text(item) for item in document[name])
+    for name in _COUNTS:
+        _count(document[name])
+    if type(document["key_ephemeral"]) is not bool:
+        raise ValueError("key_ephemeral is not a boolean")
+    if document["event_count"] > _MAX_EVENTS:
+        raise ValueError("event_count is absurd")
+    return RecordHeader(**document)
 
 
 def _segment_json(segment: SegmentInfo) -> dict[str, Any]:
@@ -161,17 +211,58 @@ def _segment_json(segment: SegmentInfo) -> dict[str, Any]:
     }
 
 
-def _segment(data: dict[str, Any]) -> SegmentInfo:
+def _segment(data: dict[str, Any], header: RecordHeader) -> SegmentInfo:
+    klass, key, sha256, root = (_text(data[name]) for name in ("class", "key", "sha256", "root"))
+    _time(data["expires_at"])
+    parts = layout.parse_key(key)
+    # A manifest must not make a reader fetch another record's objects under this one's name.
+    own = parts is not None and key.startswith(layout.record_prefix(klass, header.run_id, header.record_id))
+    if parts is None or not own or not _HEX64.match(sha256) or parts["sha"] != sha256[:16] or not _HEX64.match(root):
+        raise ValueError("a segment is not this record's")
     return SegmentInfo(
-        key=data["key"],
-        klass=data["class"],
-        sha256=data["sha256"],
-        bytes=data["bytes"],
-        lines=data["lines"],
-        root=data["root"],
+        key=key,
+        klass=klass,
+        sha256=sha256,
+        bytes=_count(data["bytes"]),
+        lines=_count(data["lines"]),
+        root=root,
         expires_at=data["expires_at"],
-        groups=tuple(Group(*group) for group in data["groups"]),
+        groups=tuple(_group(item) for item in data["groups"]),
     )
+
+
+def _group(data: list[Any]) -> Group:
+    if len(data) != 7 or any(type(number) is not int or number < -1 for number in data[:6]):
+        raise ValueError("a group is not six numbers and a digest")
+    group = Group(data[0], data[1], data[2], data[3], data[4], data[5], _text(data[6]))
+    if group.offset < 0 or group.length < 1:
+        raise ValueError("a group lies nowhere")
+    return group
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError("text is missing where it must be")
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("a count is not a whole number")
+    return value
+
+
+def _time(value: Any) -> None:
+    if dt.datetime.fromisoformat(_text(value)).tzinfo is None:
+        raise ValueError("a time has no zone")
+
+
+_OPTIONAL: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("agent", "model", "call_id", "trace_id", "span_id", "sdk_span_id", "error_type"), (str,)),
+    **dict.fromkeys(("actor", "config", "digests", "redactions"), (dict,)),
+    "parent_seq": (int,),
+    "duration_ms": (int, float),
+}
 
 
 def pack_envelope(event: RunEvent, first_trace: str | None) -> dict[str, Any]:
@@ -179,7 +270,7 @@ def pack_envelope(event: RunEvent, first_trace: str | None) -> dict[str, Any]:
     packed = event.envelope()
     for name in ("schema", "run_id", "record_id"):
         del packed[name]
-    if packed.get("trace_id") == first_trace:
+    if packed.get("trace_id") == first_trace and "span_id" in packed:
         packed.pop("trace_id", None)
     if packed["status"] == "recorded":
         del packed["status"]
@@ -190,9 +281,16 @@ def unpack_envelope(line: dict[str, Any], run_id: str, record_id: str, first_tra
     """The counterpart of `pack_envelope`.
 
     Raises:
-        ValueError: It is not a valid envelope.
+        ValueError: It is not a valid envelope of this record.
     """
-    full = {"schema": 1, "run_id": run_id, "record_id": record_id, "frame": "", **line}
+    full: dict[str, Any] = {"schema": 1, "run_id": run_id, "record_id": record_id, "frame": "", **line}
     if first_trace is not None and "trace_id" not in full and "span_id" in full:
         full["trace_id"] = first_trace
+    if full["run_id"] != run_id or full["record_id"] != record_id:
+        raise ValueError("it is of another record")
+    for name, types in _OPTIONAL.items():
+        if name in full and type(full[name]) not in types:
+            raise ValueError(f"{name!r} has the wrong type")
+    if "payload" in full or type(full.get("seq")) is not int or not 0 <= full["seq"] < _MAX_EVENTS:
+        raise ValueError("it has no seq, or a payload")
     return RunEvent.from_json(full)

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from ..errors import ObjectNotFound, PayloadExpired, RecordDamaged, VaultDenied
 from ..event import EventStatus, Kind, RunEvent, canonical_run_id
+from ..settings import Retention
 from . import layout
 from .lines import decode_line, inflate
 from .manifest import Manifest, RecordHeader, SegmentInfo, unpack_envelope
-from .segment import restore
+from .segment import quoted, restore
 from .stores.base import ObjectInfo, Store
 
 __all__ = ["StoredRecord", "VaultReader"]
@@ -28,10 +29,12 @@ class VaultReader:
 
     Args:
         store: The vault's store.
+        retention: Days per class, for records without a manifest; a manifest says its own.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, retention: Retention | None = None) -> None:
         self.store = store
+        self._retention = retention or Retention.model_validate({})
 
     def records(self, run_id: str) -> list[StoredRecord]:
         """The run's records, oldest first; empty if the vault knows none.
@@ -46,7 +49,7 @@ class VaultReader:
                 parts = layout.parse_key(item.key)
                 if parts is not None and parts["record"] is not None:
                     by_record.setdefault(parts["record"], []).append(item)
-        return [StoredRecord(self.store, run_id, name, by_record[name]) for name in sorted(by_record)]
+        return [self._stored(run_id, name, by_record[name]) for name in sorted(by_record)]
 
     def recent(self, limit: int) -> Iterator[StoredRecord]:
         """Records with a manifest, newest first.
@@ -63,7 +66,10 @@ class VaultReader:
         for item in found[:limit]:
             parts = layout.parse_key(item.key)
             assert parts is not None
-            yield StoredRecord(self.store, f"trace_{parts['run']}", str(parts["record"]), [item])
+            yield self._stored(f"trace_{parts['run']}", str(parts["record"]), [item])
+
+    def _stored(self, run_id: str, record_id: str, objects: list[ObjectInfo]) -> StoredRecord:
+        return StoredRecord(self.store, run_id, record_id, objects, self._retention)
 
     def find_trace(self, trace_id: str) -> str | None:
         """The run that has this OpenTelemetry trace id, by looking through the manifests.
@@ -87,16 +93,20 @@ class StoredRecord:
     Attributes:
         run_id: Canonical run id.
         record_id: The record's id.
+        objects: Its objects as the listing showed them.
         problems: What is wrong with it, in words; filled as it is read.
     """
 
-    def __init__(self, store: Store, run_id: str, record_id: str, objects: list[ObjectInfo]) -> None:
+    def __init__(
+        self, store: Store, run_id: str, record_id: str, objects: list[ObjectInfo], retention: Retention
+    ) -> None:
         self._store = store
+        self._retention = retention
         self.run_id = run_id
         self.record_id = record_id
-        self._objects = sorted(objects, key=lambda item: item.key)
+        self.objects = tuple(sorted(objects, key=lambda item: item.key))
         self.problems: list[str] = []
-        self._inflated: dict[str, bytes] = {}
+        self._groups: dict[str, list[dict[str, Any]]] = {}
 
     @cached_property
     def manifest(self) -> Manifest | None:
@@ -106,7 +116,7 @@ class StoredRecord:
             RecordDamaged: There is one and it is not sound, or there are two.
             VaultError: It cannot be read.
         """
-        keys = [item.key for item in self._objects if "/manifest-" in item.key]
+        keys = [item.key for item in self.objects if "/manifest-" in item.key]
         if not keys:
             return None
         if len(keys) > 1:
@@ -131,15 +141,22 @@ class StoredRecord:
     def _segments(self) -> dict[str, SegmentInfo | None]:
         if self.manifest is not None:
             return {segment.key: segment for segment in self.manifest.segments}
-        return {item.key: None for item in self._objects}
+        return {item.key: None for item in self.objects}
 
     def envelopes(self) -> list[RunEvent]:
         """Every event without its payload, by seq.
+
+        A partial record may hold payloads whose envelopes were never stored; those events are made
+        up from what their payload lines say: seq and kind.
 
         Raises:
             RecordDamaged: A stored envelope is not sound.
             VaultError: The store cannot be read.
         """
+        return list(self._envelopes.values())
+
+    @cached_property
+    def _envelopes(self) -> dict[int, RunEvent]:
         first = self.header.trace_ids[0] if self.header is not None and self.header.trace_ids else None
         lines: list[tuple[str, dict[str, Any], str | None]] = []
         for key in self._segments:
@@ -153,8 +170,18 @@ class StoredRecord:
                 event = unpack_envelope(line, self.run_id, self.record_id, trace_id)
             except (ValueError, TypeError) as error:
                 raise RecordDamaged(f"{key}: an envelope is not valid ({error})", key=key) from None
+            if event.seq in events:
+                raise RecordDamaged(f"{key}: event {event.seq} is there twice", key=key)
             events[event.seq] = event
-        return [events[seq] for seq in sorted(events)]
+        if self.manifest is None:
+            for seq, kind in self._payloads.kinds.items():
+                events.setdefault(seq, self._bare(seq, kind))
+        return {seq: events[seq] for seq in sorted(events)}
+
+    def _bare(self, seq: int, kind: Kind) -> RunEvent:
+        written = max(item.modified for item in self.objects).astimezone(dt.UTC)
+        ts = written.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return RunEvent(run_id=self.run_id, record_id=self.record_id, seq=seq, kind=kind, ts=ts)
 
     def events(self) -> list[RunEvent]:
         """Every event, with its payload or the reason why it has none.
@@ -163,16 +190,17 @@ class StoredRecord:
             RecordDamaged: What is stored is not what the manifest says.
             VaultError: The store cannot be read.
         """
-        payloads, reasons = self._payloads()
+        read = self._payloads
         out: list[RunEvent] = []
         for event in self.envelopes():
-            found = payloads.get(event.seq)
             status = event.status
-            if found is not None:
+            if event.seq in read.values:
+                if read.kinds[event.seq] is not event.kind:
+                    raise RecordDamaged(f"record {self.record_id}: event {event.seq} is of two kinds")
                 status = EventStatus.RECORDED if self.manifest is not None else EventStatus.PARTIAL_RECORD
             elif status is EventStatus.RECORDED:
-                status = reasons.get(self._class_of(event.kind), EventStatus.PAYLOAD_MISSING)
-            out.append(dataclasses.replace(event, payload=found, status=status))
+                status = read.reasons.get(self._class_of(event.kind), EventStatus.PAYLOAD_MISSING)
+            out.append(dataclasses.replace(event, payload=read.values.get(event.seq), status=status))
         return out
 
     def _class_of(self, kind: Kind) -> str:
@@ -181,20 +209,22 @@ class StoredRecord:
             "io" if kind in (Kind.INPUT, Kind.OUTPUT) and ("io" in classes or "content" not in classes) else "content"
         )
 
-    def _payloads(self) -> tuple[dict[int, Any], dict[str, EventStatus]]:
-        payloads: dict[int, Any] = {}
-        reasons: dict[str, EventStatus] = {}
+    @cached_property
+    def _payloads(self) -> _Payloads:
+        out = _Payloads()
         for klass in ("io", "content"):
-            keys = [key for key in self._segments if key.startswith(f"{klass}/")]
-            messages: dict[int, Any] = {}
             lines: list[dict[str, Any]] = []
-            for key in keys:
-                reason, found = self._readable(key)
-                if reason is not None:
-                    reasons[klass] = reason
-                lines += found
-            self._take(lines, messages, payloads)
-        return payloads, reasons
+            for key in self._segments:
+                if key.startswith(f"{klass}/"):
+                    reason, found = self._readable(key)
+                    if reason is not None:
+                        out.reasons[klass] = reason
+                    lines += found
+            try:
+                self._take(lines, out)
+            except (KeyError, TypeError, ValueError) as error:
+                raise RecordDamaged(f"record {self.record_id}: a payload line is not sound ({error})") from None
+        return out
 
     def _readable(self, key: str) -> tuple[EventStatus | None, list[dict[str, Any]]]:
         if self.expired(key):
@@ -208,102 +238,122 @@ class StoredRecord:
             self.problems.append(str(error))
             return EventStatus.PAYLOAD_MISSING, []
 
-    def _take(self, lines: list[dict[str, Any]], messages: dict[int, Any], payloads: dict[int, Any]) -> None:
+    def _take(self, lines: list[dict[str, Any]], out: _Payloads) -> None:
+        messages: dict[int, Any] = {}
         for line in lines:
+            if line["kind"] == "msg":
+                if type(line["id"]) is not int or line["id"] in messages:
+                    raise ValueError("a message's id is none, or is there twice")
+                messages[line["id"]] = restore(line["value"], {})
+        for line in lines:
+            if line["kind"] == "msg":
+                continue
+            seq, kind = line["seq"], Kind(line["kind"])
+            if type(seq) is not int or seq < 0 or seq in out.kinds:
+                raise ValueError("an event's seq is none, or is there twice")
+            out.kinds[seq] = kind
+            payload = line["payload"]
             try:
-                if line["kind"] == "msg":
-                    messages[line["id"]] = restore(line["value"], messages)
-                elif Kind(line["kind"]):
-                    payloads[line["seq"]] = restore(line["payload"], messages)
+                out.values[seq] = restore(payload, messages)
             except KeyError:
                 # A message it quotes is in a segment that is gone: the payload is not whole.
-                self.problems.append(f"event {line.get('seq')} quotes a message that is not there")
-            except (TypeError, ValueError):
-                raise RecordDamaged(f"record {self.record_id}: a payload line is of no known kind") from None
+                self.problems.append(f"event {seq} quotes a message that is not there")
 
     def expired(self, key: str) -> bool:
         """Whether a segment is past its time and must not be read, even where the bytes are there."""
         segment = self._segments.get(key)
-        if segment is None:
-            return False
-        return dt.datetime.fromisoformat(segment.expires_at) <= dt.datetime.now(dt.UTC)
+        if segment is not None:
+            return dt.datetime.fromisoformat(segment.expires_at) <= dt.datetime.now(dt.UTC)
+        days = layout.days_of(key.split("/", 1)[0], self._retention)
+        written = next((item.modified for item in self.objects if item.key == key), None)
+        return written is not None and written + dt.timedelta(days=days) <= dt.datetime.now(dt.UTC)
 
     def _lines(self, key: str) -> list[dict[str, Any]]:
-        if key not in self._inflated:
-            data = self._store.get(key)
-            segment = self._segments[key]
-            digest = hashlib.sha256(data).hexdigest()
-            promised = segment.sha256 if segment is not None else None
-            parts = layout.parse_key(key)
-            named = parts["sha"] if parts is not None else None
-            if (promised is not None and digest != promised) or digest[:16] != named:
-                raise RecordDamaged(f"{key}: the bytes are not the ones that were stored", key=key)
-            self._inflated[key] = inflate(data, key)
-        return [decode_line(line, key) for line in self._inflated[key].split(b"\n") if line]
+        data = self._store.get(key)
+        segment = self._segments[key]
+        digest = hashlib.sha256(data).hexdigest()
+        parts = layout.parse_key(key)
+        named = parts["sha"] if parts is not None else None
+        if (segment is not None and digest != segment.sha256) or digest[:16] != named:
+            raise RecordDamaged(f"{key}: the bytes are not the ones that were stored", key=key)
+        return [decode_line(line, key) for line in inflate(data, key).split(b"\n") if line]
 
     def payload(self, seq: int) -> Any:
         """One event's payload: one ranged read, and more only for messages it quotes from elsewhere.
 
         Raises:
             ObjectNotFound: The record has no payload of that number.
+            PayloadExpired: It is past its retention.
+            RecordDamaged: What is stored is not what the manifest says.
             VaultError: It cannot be read.
         """
-        for key, segment in self._segments.items():
-            if key.startswith(f"{layout.META}/"):
-                continue
-            if segment is None:
-                payloads, _ = self._payloads()
-                if seq in payloads:
-                    return payloads[seq]
-                continue
-            for index, group in enumerate(segment.groups):
-                if group.first_seq <= seq <= group.last_seq:
-                    for line in self._group(segment, index):
-                        if line.get("seq") == seq:
-                            return restore(line["payload"], self._quoted(segment.klass, line["payload"]))
+        if self.manifest is None:
+            if seq in self._payloads.values:
+                return self._payloads.values[seq]
+        else:
+            for segment, index in self._holding(seq):
+                for line in self._group(segment, index):
+                    if line.get("seq") == seq:
+                        return self._whole(segment.klass, line)
         raise ObjectNotFound(f"event {seq} of record {self.record_id} has no stored payload")
 
+    def _holding(self, seq: int) -> list[tuple[SegmentInfo, int]]:
+        # The narrowest range first: a class with few events spans many that are not its own.
+        found = [
+            (group.last_seq - group.first_seq, segment, index)
+            for segment in self._segments.values()
+            if segment is not None and segment.klass != layout.META
+            for index, group in enumerate(segment.groups)
+            if group.first_seq <= seq <= group.last_seq
+        ]
+        found.sort(key=lambda item: item[0])
+        return [(segment, index) for _, segment, index in found]
+
+    def _whole(self, klass: str, line: dict[str, Any]) -> Any:
+        try:
+            return restore(line["payload"], self._quoted(klass, line["payload"]))
+        except KeyError:
+            raise ObjectNotFound(f"event {line['seq']} quotes a message that is not there") from None
+        except (TypeError, ValueError) as error:
+            raise RecordDamaged(f"record {self.record_id}: a payload line is not sound ({error})") from None
+
     def _group(self, segment: SegmentInfo, index: int) -> list[dict[str, Any]]:
-        if self.expired(segment.key):
-            raise PayloadExpired(f"{segment.key} is past its retention", key=segment.key)
-        group = segment.groups[index]
         name = f"{segment.key}#{index}"
-        if name not in self._inflated:
+        if name not in self._groups:
+            if self.expired(segment.key):
+                raise PayloadExpired(f"{segment.key} is past its retention", key=segment.key)
+            group = segment.groups[index]
             data = self._store.get(segment.key, start=group.offset, length=group.length)
-            self._inflated[name] = inflate(data, segment.key)
-        return [decode_line(line, segment.key) for line in self._inflated[name].split(b"\n") if line]
+            if hashlib.sha256(data).hexdigest()[:32] != group.digest:
+                raise RecordDamaged(f"{segment.key}: the bytes are not the ones that were stored", key=segment.key)
+            lines = inflate(data, segment.key).split(b"\n")
+            self._groups[name] = [decode_line(line, segment.key) for line in lines if line]
+        return self._groups[name]
 
     def _quoted(self, klass: str, payload: Any) -> dict[int, Any]:
-        wanted = _ids(payload)
-        raw: dict[int, Any] = {}
-        if wanted:
-            for segment in (item for item in self._segments.values() if item is not None and item.klass == klass):
-                for index, group in enumerate(segment.groups):
-                    if group.first_id >= 0 and any(group.first_id <= number <= group.last_id for number in wanted):
-                        raw |= {
-                            line["id"]: line["value"] for line in self._group(segment, index) if line["kind"] == "msg"
-                        }
-        return {number: restore(raw[number], raw) for number in wanted if number in raw}
+        wanted = quoted(payload)
+        found: dict[int, Any] = {}
+        for segment in self._segments.values():
+            if segment is None or segment.klass != klass or not wanted:
+                continue
+            for index, group in enumerate(segment.groups):
+                if any(first <= group.last_id and group.first_id <= last for first, last in wanted):
+                    for line in self._group(segment, index):
+                        if line["kind"] == "msg":
+                            found[line["id"]] = restore(line["value"], {})
+        return found
 
     def gaps(self) -> list[int]:
         """Numbers of events that were given and are not stored."""
-        present = {event.seq for event in self.envelopes()}
+        present = self._envelopes
         expected = self.header.event_count if self.header is not None else max(present, default=-1) + 1
         return [seq for seq in range(expected) if seq not in present]
 
 
-def _ids(value: Any) -> set[int]:
-    found: set[int] = set()
-    if isinstance(value, dict):
-        fields: dict[str, Any] = value
-        if len(fields) == 1 and "$ref" in fields:
-            return {fields["$ref"]}
-        if len(fields) == 1 and "$list" in fields:
-            return {number for first, last in fields["$list"] for number in range(first, last + 1)}
-        for item in fields.values():
-            found |= _ids(item)
-    elif isinstance(value, list):
-        items: list[Any] = value
-        for item in items:
-            found |= _ids(item)
-    return found
+@dataclasses.dataclass(slots=True)
+class _Payloads:
+    """Payloads by seq, the kinds their lines say, and why a class could not be read."""
+
+    values: dict[int, Any] = dataclasses.field(default_factory=dict[int, Any])
+    kinds: dict[int, Kind] = dataclasses.field(default_factory=dict[int, Kind])
+    reasons: dict[str, EventStatus] = dataclasses.field(default_factory=dict[str, EventStatus])

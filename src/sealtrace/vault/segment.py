@@ -9,20 +9,27 @@ Each message is stored once per class and record, as a line of its own before it
 
 A message is `{"$ref": id}`, a conversation is `{"$list": [[first, last], ...]}`, ranges of ids, so
 a generation costs as much in the hundredth turn as in the first. A key of the user's own that begins
-with `$` is written with one `$` more. A member can be read by itself: one event is one ranged read.
+with `$` is written with one `$` more. A message never quotes another, and nothing quotes across
+classes, because classes expire apart. A member can be read by itself: one event is one ranged read.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..event import Kind, Shared, resolve_shared
-from .lines import deflate, encode_line
+from .lines import MAX_DEPTH, TOO_DEEP, deflate, encode_line, leaf_value
 from .merkle import leaf, root
 
-__all__ = ["Group", "Messages", "Segment", "SegmentBuilder", "restore"]
+__all__ = ["MAX_LINE", "Group", "Line", "Messages", "PayloadTooLarge", "Segment", "SegmentBuilder", "quoted", "restore"]
+
+MAX_LINE: Final = 4 * 1024 * 1024
+"""Longest line that is stored, bytes; a payload beyond is dropped and its event says so."""
+
+MAX_QUOTED: Final = 1_000_000
+"""Most messages one payload may quote: a few bytes must not unfold into gigabytes."""
 
 _GROUP: Final = 65_536
 
@@ -38,6 +45,7 @@ class Group:
         last_seq: The last event in it.
         first_id: The first message in it, -1 if it has only events.
         last_id: The last message in it.
+        digest: First 32 hex digits of the SHA-256 of its bytes, so a ranged read can be checked.
     """
 
     offset: int
@@ -46,6 +54,7 @@ class Group:
     last_seq: int
     first_id: int
     last_id: int
+    digest: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,6 +69,26 @@ class Segment:
     groups: tuple[Group, ...]
 
 
+class Line(NamedTuple):
+    """A stored line: an event's, or that of a message (`message` is its id) the event is the first to use."""
+
+    data: bytes
+    seq: int
+    message: int = -1
+
+
+class PayloadTooLarge(Exception):
+    """A line would be longer than `MAX_LINE`.
+
+    Attributes:
+        lines: Messages that were numbered before this was found; they must still be stored.
+    """
+
+    def __init__(self, lines: list[Line]) -> None:
+        super().__init__()
+        self.lines = lines
+
+
 class Messages:
     """Ids of the messages stored so far in one class of one record.
 
@@ -71,105 +100,60 @@ class Messages:
         self._by_object: dict[int, tuple[Shared, int]] = {}
         self._by_bytes: dict[bytes, int] = {}
 
-    def known(self, shared: Shared) -> int | None:
-        """The id of this very message."""
-        found = self._by_object.get(id(shared))
-        return found[1] if found is not None else None
+    def encode(self, kind: Kind, seq: int, payload: Any) -> list[Line]:
+        """The lines of an event: messages it is the first to use, then its payload.
 
-    def add(self, shared: Shared, line_value: bytes) -> tuple[int, bool]:
-        """The id of a message not met before, and whether it is new to the class."""
-        digest = hashlib.blake2b(line_value, digest_size=16).digest()
-        number = self._by_bytes.get(digest)
-        fresh = number is None
-        if number is None:
-            number = self._by_bytes[digest] = len(self._by_bytes) + 1
-        self._by_object[id(shared)] = (shared, number)
-        return number, fresh
+        Raises:
+            PayloadTooLarge: A line is too long to be stored.
+        """
+        lines: list[Line] = []
+        encoded = self._encode(payload, 2, lines, seq)
+        data = encode_line({"kind": str(kind), "seq": seq, "payload": encoded})
+        if len(data) > MAX_LINE:
+            raise PayloadTooLarge(lines)
+        lines.append(Line(data, seq))
+        return lines
 
+    def _encode(self, value: Any, depth: int, lines: list[Line] | None, seq: int) -> Any:
+        if isinstance(value, str) or value is None:
+            return value
+        if isinstance(value, Shared):
+            if lines is None:  # inside a message: messages do not quote messages
+                return self._encode(resolve_shared(value), depth, None, seq)
+            return {"$ref": self._id(value, lines, seq)} if depth <= MAX_DEPTH else TOO_DEEP
+        if isinstance(value, dict):
+            if depth > MAX_DEPTH:
+                return TOO_DEEP
+            fields: dict[Any, Any] = value
+            return {_escaped(name): self._encode(item, depth + 1, lines, seq) for name, item in fields.items()}
+        if isinstance(value, list | tuple):
+            if depth > MAX_DEPTH - 2:
+                return TOO_DEEP
+            items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+            if lines is not None and items and all(type(item) is Shared for item in items):
+                return {"$list": _ranges([self._id(item, lines, seq) for item in items])}
+            return [self._encode(item, depth + 1, lines, seq) for item in items]
+        return leaf_value(value)
 
-class SegmentBuilder:
-    """Gathers lines; `finish` makes the segment of them."""
-
-    def __init__(self, messages: Messages) -> None:
-        self._messages = messages
-        self._members: list[bytes] = []
-        self._groups: list[Group] = []
-        self._lines: list[bytes] = []
-        self._leaves: list[bytes] = []
-        self._size = 0
-        self._offset = 0
-        self._seqs: list[int] = []
-        self._ids: list[int] = []
-        self.first_seq = -1
-        self.raw_bytes = 0
-
-    def add(self, kind: Kind, seq: int, payload: Any) -> None:
-        """Add an event's payload, and before it the messages it is the first to use."""
-        encoded = self._encode(payload)
-        if self.first_seq < 0:
-            self.first_seq = seq
-        self._line(encode_line({"kind": str(kind), "seq": seq, "payload": encoded}))
-        self._seqs.append(seq)
-
-    def add_raw(self, seq: int, line: dict[str, Any]) -> None:
-        """Add a line that is not a payload: an envelope."""
-        if self.first_seq < 0:
-            self.first_seq = seq
-        self._line(encode_line(line))
-        self._seqs.append(seq)
-
-    def _line(self, line: bytes) -> None:
-        if self._size and self._size + len(line) > _GROUP:
-            self._close_group()
-        self._lines.append(line)
-        self._leaves.append(leaf(line))
-        self._size += len(line)
-        self.raw_bytes += len(line)
-
-    def _close_group(self) -> None:
-        member = deflate(b"".join(self._lines))
-        seqs, ids = self._seqs or [-1], self._ids or [-1]
-        self._groups.append(Group(self._offset, len(member), min(seqs), max(seqs), min(ids), max(ids)))
-        self._members.append(member)
-        self._offset += len(member)
-        self._lines, self._seqs, self._ids, self._size = [], [], [], 0
-
-    def finish(self) -> Segment:
-        """The segment; the builder is used up."""
-        if self._lines:
-            self._close_group()
-        data = b"".join(self._members)
-        return Segment(
-            data,
-            hashlib.sha256(data).digest(),
-            self.first_seq,
-            len(self._leaves),
-            root(self._leaves),
-            tuple(self._groups),
-        )
-
-    def _encode(self, value: Any) -> Any:
-        kind = type(value)
-        if kind is dict:
-            return {(f"${name}" if name.startswith("$") else name): self._encode(item) for name, item in value.items()}
-        if kind is list:
-            if value and all(type(item) is Shared for item in value):
-                return {"$list": _ranges([self._id(item) for item in value])}
-            return [self._encode(item) for item in value]
-        if kind is Shared:
-            return {"$ref": self._id(value)}
-        return value
-
-    def _id(self, shared: Shared) -> int:
-        known = self._messages.known(shared)
+    def _id(self, shared: Shared, lines: list[Line], seq: int) -> int:
+        known = self._by_object.get(id(shared))
         if known is not None:
-            return known
-        value = self._encode(resolve_shared(shared))
-        number, fresh = self._messages.add(shared, encode_line(value))
-        if fresh:
-            self._line(encode_line({"kind": "msg", "id": number, "value": value}))
-            self._ids.append(number)
+            return known[1]
+        body = encode_line(self._encode(resolve_shared(shared), 2, None, seq))[:-1]
+        digest = hashlib.blake2b(body, digest_size=16).digest()
+        number = self._by_bytes.get(digest)
+        if number is None:
+            if len(body) > MAX_LINE:
+                raise PayloadTooLarge(lines)
+            number = self._by_bytes[digest] = len(self._by_bytes) + 1
+            lines.append(Line(b'{"kind":"msg","id":%d,"value":%s}\n' % (number, body), seq, number))
+        self._by_object[id(shared)] = (shared, number)
         return number
+
+
+def _escaped(name: Any) -> str:
+    text = str(name)
+    return f"${text}" if text.startswith("$") else text
 
 
 def _ranges(ids: list[int]) -> list[list[int]]:
@@ -182,21 +166,128 @@ def _ranges(ids: list[int]) -> list[list[int]]:
     return out
 
 
+class SegmentBuilder:
+    """Gathers lines; `finish` makes the segment of them."""
+
+    def __init__(self) -> None:
+        self._members: list[bytes] = []
+        self._groups: list[Group] = []
+        self._lines: list[Line] = []
+        self._leaves: list[bytes] = []
+        self._size = 0
+        self._offset = 0
+        self.first_seq = -1
+        self.raw_bytes = 0
+
+    def add(self, lines: list[Line]) -> None:
+        """Add lines in order."""
+        for line in lines:
+            if self.first_seq < 0:
+                self.first_seq = line.seq
+            if self._size and self._size + len(line.data) > _GROUP:
+                self._close_group()
+            self._lines.append(line)
+            self._leaves.append(leaf(line.data))
+            self._size += len(line.data)
+            self.raw_bytes += len(line.data)
+
+    def _close_group(self) -> None:
+        member = deflate(b"".join(line.data for line in self._lines))
+        seqs = [line.seq for line in self._lines if line.message < 0] or [-1]
+        ids = [line.message for line in self._lines if line.message >= 0] or [-1]
+        digest = hashlib.sha256(member).hexdigest()[:32]
+        self._groups.append(Group(self._offset, len(member), min(seqs), max(seqs), min(ids), max(ids), digest))
+        self._members.append(member)
+        self._offset += len(member)
+        self._lines, self._size = [], 0
+
+    def finish(self) -> Segment:
+        """The segment; the builder is used up."""
+        if self._lines:
+            self._close_group()
+        data = b"".join(self._members)
+        return Segment(
+            data=data,
+            sha256=hashlib.sha256(data).digest(),
+            first_seq=max(self.first_seq, 0),
+            lines=len(self._leaves),
+            root=root(self._leaves),
+            groups=tuple(self._groups),
+        )
+
+
 def restore(value: Any, messages: dict[int, Any]) -> Any:
     """A payload as it was, from its stored form and the messages by id.
 
     Raises:
         KeyError: A message it refers to is not among `messages`.
+        ValueError: It quotes in a form that is none, or absurdly often.
     """
+    if sum(last - first + 1 for first, last in quoted(value)) > MAX_QUOTED:
+        raise ValueError("the payload quotes too many messages")
+    return _restored(value, messages)
+
+
+def _restored(value: Any, messages: dict[int, Any]) -> Any:
     if isinstance(value, dict):
         fields: dict[str, Any] = value
-        if len(fields) == 1:
-            if "$ref" in fields:
-                return messages[fields["$ref"]]
-            if "$list" in fields:
-                return [messages[n] for first, last in fields["$list"] for n in range(first, last + 1)]
-        return {(name.removeprefix("$")): restore(item, messages) for name, item in fields.items()}
+        ranges = _quotation(fields)
+        if ranges is not None:
+            found = [messages[number] for first, last in ranges for number in range(first, last + 1)]
+            return found[0] if "$ref" in fields else found
+        return {_unescaped(name): _restored(item, messages) for name, item in fields.items()}
     if isinstance(value, list):
         items: list[Any] = value
-        return [restore(item, messages) for item in items]
+        return [_restored(item, messages) for item in items]
     return value
+
+
+def _unescaped(name: str) -> str:
+    if not name.startswith("$"):
+        return name
+    if not name.startswith("$$"):
+        raise ValueError("a key begins with a single $ and is no reference")
+    return name[1:]
+
+
+def quoted(value: Any) -> list[tuple[int, int]]:
+    """The ranges of message ids that a stored payload quotes.
+
+    Raises:
+        ValueError: It quotes in a form that is none.
+    """
+    out: list[tuple[int, int]] = []
+    todo: list[Any] = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            fields: dict[str, Any] = item
+            ranges = _quotation(fields)
+            if ranges is None:
+                todo.extend(fields.values())
+            else:
+                out.extend(ranges)
+        elif isinstance(item, list):
+            todo.extend(item)  # pyright: ignore[reportUnknownArgumentType]
+    return out
+
+
+def _quotation(fields: dict[str, Any]) -> list[tuple[int, int]] | None:
+    if "$ref" in fields:
+        number = fields["$ref"]
+        ranges: list[Any] = [[number, number]]
+    elif "$list" in fields:
+        ranges = fields["$list"]
+    else:
+        return None
+    if len(fields) != 1 or not isinstance(ranges, list):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError("a reference of no known form")
+    out: list[tuple[int, int]] = []
+    for pair in ranges:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(type(n) is int for n in pair)):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            raise ValueError("a reference of no known form")
+        first, last = int(pair[0]), int(pair[1])  # pyright: ignore[reportUnknownArgumentType]
+        if not 0 < first <= last:
+            raise ValueError("a reference of no known form")
+        out.append((first, last))
+    return out

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import time
-from collections import deque
 from typing import Final
 
-from ..event import RunEvent, timestamp
+from ..errors import VaultDenied, VaultUnavailable
+from ..event import EventStatus, RunEvent, timestamp
 from ..settings import Settings
 from . import layout
-from .lines import encode_line
-from .manifest import Manifest, RecordHeader, SegmentInfo, pack_envelope
-from .segment import Messages, SegmentBuilder
+from .manifest import RecordHeader
+from .openrecord import OpenRecord
+from .segment import PayloadTooLarge
 from .stores.base import Store
 
 __all__ = ["Seal", "VaultWriter"]
 
-_MAX_OBJECT: Final = 7 * 1024 * 1024
-"""Raw bytes after which a segment is closed whatever the settings say: objects stay under 8 MB."""
-
-_MAX_META_LINES: Final = 2_000
-"""Envelopes beyond this go to a meta segment, so that a manifest stays small."""
+_MAX_OBJECT: Final = 3 * 1024 * 1024
+"""Raw bytes after which a segment is closed whatever the settings say: with one line more, objects stay under 8 MB."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,45 +35,13 @@ class Seal:
     manifest_key: str
 
 
-class _Upload:
-    """An object that is finished and not yet stored."""
-
-    __slots__ = ("data", "key", "sha256")
-
-    def __init__(self, key: str, data: bytes, sha256: bytes) -> None:
-        self.key = key
-        self.data = data
-        self.sha256 = sha256
-
-
-class _Open:
-    """A record that is being written."""
-
-    def __init__(self, run_id: str, record_id: str) -> None:
-        self.run_id = run_id
-        self.record_id = record_id
-        self.opened_at = time.monotonic()
-        self.messages: dict[str, Messages] = {}
-        self.builders: dict[str, SegmentBuilder] = {}
-        self.envelopes: list[RunEvent] = []
-        self.segments: list[SegmentInfo] = []
-        self.uploads: deque[_Upload] = deque()
-        self.stored_bytes = 0
-        self.events = 0
-        self.manifest: tuple[Manifest, str] | None = None
-
-    def builder(self, klass: str) -> SegmentBuilder:
-        """The class's segment in progress."""
-        if klass not in self.builders:
-            self.builders[klass] = SegmentBuilder(self.messages.setdefault(klass, Messages()))
-        return self.builders[klass]
-
-
 class VaultWriter:
     """Stores redacted events, record by record.
 
-    What the store does not take now stays here and is tried again: every method that raises
-    `VaultUnavailable` may be called again.
+    What the store does not take now stays here and is tried again, whatever the reason it gave:
+    a policy that is repaired must not have cost the records of the meantime. Every method that
+    raises `VaultUnavailable` may be called again. When more than `spool_bytes` wait, new payloads
+    are dropped, their envelopes stay and the drops are counted in the record.
 
     Args:
         store: Where to.
@@ -89,39 +53,61 @@ class VaultWriter:
         self._store = store
         self._settings = settings
         self._ruleset = ruleset_hash
-        self._open: dict[str, _Open] = {}
+        self._cut_at = min(settings.segment_bytes, _MAX_OBJECT)
+        self._open: dict[str, OpenRecord] = {}
+        self._held = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait in memory."""
+        return self._held
 
     def append(self, event: RunEvent) -> None:
         """Add an event whose payload is redacted; `Shared` values are stored once.
 
         Raises:
-            VaultError: A segment was full and could not be stored; the event is kept.
+            VaultUnavailable: A segment was full and could not be stored; the event is kept.
         """
-        record = self._open.get(event.record_id)
-        if record is None:
-            record = self._open[event.record_id] = _Open(event.run_id, event.record_id)
-        record.events += 1
-        if event.payload is not None:
-            builder = record.builder(layout.class_of(event.kind, self._settings.retention))
-            builder.add(event.kind, event.seq, event.payload)
-        record.envelopes.append(dataclasses.replace(event, payload=None))
-        if any(item.raw_bytes >= min(self._settings.segment_bytes, _MAX_OBJECT) for item in record.builders.values()):
-            self._cut(record)
+        record = self._record(event.run_id, event.record_id)
+        before = record.held
+        if event.payload is None and event.status is not EventStatus.RECORDED:
+            record.add(event, None, [])
+        elif self._held >= self._settings.spool_bytes:
+            self._add_without_payload(record, event)
+        else:
+            self._add(record, event)
+        if record.fullest >= self._cut_at:
+            record.cut(timestamp(time.time_ns()))
+        self._held += record.held - before
         if record.uploads:
             self._upload(record)
+
+    def _add(self, record: OpenRecord, event: RunEvent) -> None:
+        klass = layout.class_of(event.kind, self._settings.retention)
+        try:
+            lines = record.messages(klass).encode(event.kind, event.seq, event.payload)
+        except PayloadTooLarge as error:
+            if error.lines:
+                record.add_lines(klass, error.lines)
+            self._add_without_payload(record, event)
+            return
+        record.add(dataclasses.replace(event, payload=None), klass, lines)
+
+    def _add_without_payload(self, record: OpenRecord, event: RunEvent) -> None:
+        record.dropped += 1
+        record.add(dataclasses.replace(event, payload=None, status=EventStatus.PAYLOAD_DROPPED), None, [])
 
     def tick(self) -> None:
         """Store the segments of records that have been open for long.
 
         Raises:
-            VaultError: Something could not be stored; it is kept.
+            VaultUnavailable: Something could not be stored; it is kept.
         """
         now = time.monotonic()
-        for record in list(self._open.values()):
-            if now - record.opened_at >= self._settings.segment_seconds and record.manifest is None:
-                record.opened_at = now
+        for record in self._open.values():
+            if now - record.cut_at >= self._settings.segment_seconds and not record.finished:
                 self._cut(record)
-            self._upload(record)
+        self._upload_all()
 
     def flush(self) -> bool:
         """Store everything gathered so far, also of records that are still open.
@@ -130,105 +116,81 @@ class VaultWriter:
             True; what is left would have raised.
 
         Raises:
-            VaultError: Something could not be stored; it is kept.
+            VaultUnavailable: Something could not be stored; it is kept.
         """
-        for record in list(self._open.values()):
-            if record.manifest is None:
+        for record in self._open.values():
+            if not record.finished:
                 self._cut(record)
-            self._upload(record)
+        self._upload_all()
         return True
 
     def seal(self, header: RecordHeader) -> Seal:
         """Store what is left of the record, then its manifest.
 
         Raises:
-            VaultError: Something could not be stored; it is kept, and `seal` may be called again.
+            VaultUnavailable: Something could not be stored; it is kept, and `seal` may be called again.
         """
-        record = self._open.get(header.record_id)
-        if record is None:
-            record = self._open[header.record_id] = _Open(header.run_id, header.record_id)
-        if record.manifest is None:
-            self._finish(record, header)
+        record = self._record(header.run_id, header.record_id)
+        if not record.finished:
+            before = record.held
+            header = dataclasses.replace(header, dropped=header.dropped + record.dropped)
+            record.finish(header, timestamp(time.time_ns()), complete=True)
+            self._held += record.held - before
         self._upload(record)
-        assert record.manifest is not None
-        manifest, key = record.manifest
-        del self._open[header.record_id]
+        self.abandon(record.record_id)
+        manifest, key = record.sealed
         return Seal(
-            record_id=header.record_id,
+            record_id=record.record_id,
             events=record.events,
             bytes=record.stored_bytes,
-            objects=len(record.segments) + 1,
-            dropped=header.dropped,
-            status=header.status,
+            objects=record.stored_objects,
+            dropped=manifest.header.dropped,
+            status=manifest.header.status,
             merkle_root=manifest.merkle_root,
             manifest_key=key,
         )
 
+    def abandon(self, record_id: str) -> None:
+        """Forget a record; what of it is stored stays stored, and reads as partial."""
+        record = self._open.pop(record_id, None)
+        if record is not None:
+            self._held -= record.held
+
     def reset(self) -> None:
-        """Forget every record: this is a forked child."""
+        """Forget every record: this is a forked child, and they are the parent's."""
         self._open.clear()
+        self._held = 0
 
-    def _finish(self, record: _Open, header: RecordHeader) -> None:
-        self._cut_payloads(record, header.ended_at)
-        if len(record.envelopes) > _MAX_META_LINES:
-            self._cut_envelopes(record, header.ended_at)
-        first_trace = header.trace_ids[0] if header.trace_ids else None
-        lines = tuple(encode_line(pack_envelope(event, first_trace)) for event in record.envelopes)
-        segments = tuple(record.segments)
-        manifest = Manifest(
-            header=header,
-            segments=segments,
-            envelopes=lines,
-            ruleset_hash=self._ruleset,
-            expires_at=layout.expiry(header.ended_at, self._settings.retention.meta),
-            merkle_root=Manifest.root_of(segments, lines),
-        )
-        data = manifest.encode()
-        digest = hashlib.sha256(data).digest()
-        key = layout.manifest_key(record.run_id, record.record_id, digest)
-        record.uploads.append(_Upload(key, data, digest))
-        record.manifest = (manifest, key)
+    def _record(self, run_id: str, record_id: str) -> OpenRecord:
+        record = self._open.get(record_id)
+        if record is None:
+            record = OpenRecord(run_id, record_id, self._settings.retention, self._ruleset)
+            self._open[record_id] = record
+        return record
 
-    def _cut(self, record: _Open) -> None:
-        """Finish all segments in progress, envelopes too: a crash after this loses no envelope."""
-        if not record.envelopes:
-            return
-        now = timestamp(time.time_ns())
-        self._cut_payloads(record, now)
-        self._cut_envelopes(record, now)
+    def _cut(self, record: OpenRecord) -> None:
+        before = record.held
+        record.cut(timestamp(time.time_ns()))
+        self._held += record.held - before
 
-    def _cut_payloads(self, record: _Open, now: str) -> None:
-        for klass, builder in record.builders.items():
-            self._cut_one(record, klass, builder, now)
-        record.builders.clear()
+    def _upload_all(self) -> None:
+        failed: VaultUnavailable | None = None
+        for record in self._open.values():
+            try:
+                self._upload(record)
+            except VaultUnavailable as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
-    def _cut_envelopes(self, record: _Open, now: str) -> None:
-        builder = SegmentBuilder(Messages())
-        for event in record.envelopes:
-            builder.add_raw(event.seq, pack_envelope(event, None))
-        record.envelopes.clear()
-        self._cut_one(record, layout.META, builder, now)
-
-    def _cut_one(self, record: _Open, klass: str, builder: SegmentBuilder, now: str) -> None:
-        segment = builder.finish()
-        key = layout.segment_key(klass, record.run_id, record.record_id, segment.first_seq, segment.sha256)
-        record.segments.append(
-            SegmentInfo(
-                key=key,
-                klass=klass,
-                sha256=segment.sha256.hex(),
-                bytes=len(segment.data),
-                lines=segment.lines,
-                root=segment.root.hex(),
-                expires_at=layout.expiry(now, layout.days_of(klass, self._settings.retention)),
-                groups=segment.groups,
-            )
-        )
-        record.uploads.append(_Upload(key, segment.data, segment.sha256))
-
-    def _upload(self, record: _Open) -> None:
+    def _upload(self, record: OpenRecord) -> None:
         while record.uploads:
             upload = record.uploads[0]
-            self._store.put(upload.key, upload.data, sha256=upload.sha256)
-            record.stored_bytes += len(upload.data)
-            record.uploads.popleft()
+            try:
+                self._store.put(upload.key, upload.data, sha256=upload.sha256)
+            except VaultUnavailable:
+                raise
+            except VaultDenied as error:
+                raise VaultUnavailable(f"{error}; what was recorded is kept and tried again", key=error.key) from error
+            record.stored()
+            self._held -= len(upload.data)

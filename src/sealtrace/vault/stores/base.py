@@ -5,9 +5,24 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
-__all__ = ["ObjectInfo", "Store"]
+from ...errors import RecordDamaged
+
+__all__ = ["MAX_OBJECT", "ObjectInfo", "Store", "refuse_large"]
+
+MAX_OBJECT: Final = 16 * 1024 * 1024
+"""Most bytes that are read of one object; what we write stays below half of it."""
+
+
+def refuse_large(key: str, size: int) -> None:
+    """Refuse to read what nobody of ours wrote.
+
+    Raises:
+        RecordDamaged: The object is larger than `MAX_OBJECT`.
+    """
+    if size > MAX_OBJECT:
+        raise RecordDamaged(f"{key} has {size} bytes; objects of a vault have at most {MAX_OBJECT}", key=key)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +57,7 @@ class Store(Protocol):
 
         Raises:
             ObjectNotFound: There is none.
+            RecordDamaged: It is larger than `MAX_OBJECT`.
             VaultUnavailable: Not now.
             VaultDenied: Not with these credentials.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from ...errors import ObjectExists, ObjectNotFound, VaultDenied, VaultError, VaultUnavailable
 from ...settings import Settings
-from .base import ObjectInfo
+from .base import ObjectInfo, refuse_large
 
 __all__ = ["S3Store"]
 
@@ -20,6 +21,21 @@ _DENIED: Final = frozenset(
 )  # fmt: skip
 _MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 _EXISTS: Final = frozenset({"PreconditionFailed", "412"})
+_CONFLICTS: Final = 3
+"""Tries where two writers race for one key: S3 answers 409 and asks for another try."""
+
+_LATER: Final = {
+    "ExpiredToken": "the credentials have expired; they are asked for anew at the next try",
+    "ExpiredTokenException": "the credentials have expired; they are asked for anew at the next try",
+    "RequestTimeTooSkewed": "this machine's clock is wrong; set it",
+    "SlowDown": "the store asks for fewer requests",
+    "ServiceUnavailable": "the store is overloaded",
+    "ConditionalRequestConflict": "another writer is storing the same object",
+}
+
+
+class _Conflict(VaultUnavailable):
+    """HTTP 409: another write of the same key is under way."""
 
 
 class S3Store:
@@ -54,18 +70,24 @@ class S3Store:
         extra: dict[str, Any] = {}
         if self._settings.kms_key_id is not None:
             extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self._settings.kms_key_id}
-        try:
-            self._call(
-                "put_object",
-                key,
-                Body=data,
-                ChecksumSHA256=base64.b64encode(sha256).decode(),
-                IfNoneMatch="*",
-                ContentType="application/gzip" if key.endswith(".gz") else "application/json",
-                **extra,
-            )
-        except ObjectExists:
-            return
+        for attempt in range(_CONFLICTS):
+            try:
+                self._call(
+                    "put_object",
+                    key,
+                    Body=data,
+                    ChecksumSHA256=base64.b64encode(sha256).decode(),
+                    IfNoneMatch="*",
+                    ContentType="application/gzip" if key.endswith(".gz") else "application/json",
+                    **extra,
+                )
+            except ObjectExists:
+                return
+            except _Conflict:
+                if attempt == _CONFLICTS - 1:
+                    raise
+            else:
+                return
 
     def get(self, key: str, *, start: int | None = None, length: int | None = None) -> bytes:
         """See `Store.get`."""
@@ -73,11 +95,14 @@ class S3Store:
         if start is not None or length is not None:
             first = start or 0
             extra["Range"] = f"bytes={first}-{'' if length is None else first + length - 1}"
-        body = self._call("get_object", key, **extra)["Body"]
-        try:
-            data: bytes = body.read()
-        except Exception as error:
-            raise VaultUnavailable(f"{self.url}: reading {key} broke off ({type(error).__name__})", key=key) from error
+        answer = self._call("get_object", key, **extra)
+        with contextlib.closing(answer["Body"]) as body:
+            refuse_large(key, answer["ContentLength"])
+            try:
+                data: bytes = body.read()
+            except Exception as error:
+                message = f"{self.url}: reading {key} broke off ({type(error).__name__})"
+                raise VaultUnavailable(message, key=key) from error
         return data
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
@@ -97,12 +122,7 @@ class S3Store:
         self._call("delete_object", key)
 
     def _call(self, operation: str, key: str | None, **arguments: Any) -> Any:
-        from botocore.exceptions import (  # noqa: PLC0415 - takes a second to import
-            BotoCoreError,
-            ClientError,
-            NoCredentialsError,
-            ParamValidationError,
-        )
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second to import
 
         if key is not None:
             arguments["Key"] = self._prefix + key
@@ -111,32 +131,52 @@ class S3Store:
         try:
             return getattr(self._s3(), operation)(Bucket=self._bucket, **arguments)
         except ClientError as error:
-            raise self._translated(error, key) from None
-        except NoCredentialsError:
-            message = f"{self.url}: no AWS credentials were found; set up boto3's default chain"
-            raise VaultDenied(message, key=key) from None
-        except ParamValidationError as error:
-            raise VaultError(f"{self.url}: {error}", key=key) from None
+            raise self._translated(error.response, key) from None
         except BotoCoreError as error:
-            raise VaultUnavailable(f"{self.url} does not answer ({type(error).__name__})", key=key) from None
+            raise self._broken(error, key) from None
 
-    def _translated(self, error: Any, key: str | None) -> VaultError:
-        code = str(error.response.get("Error", {}).get("Code", ""))
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    def _translated(self, response: Any, key: str | None) -> VaultError:
+        code = str(response.get("Error", {}).get("Code", ""))
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         if code in _EXISTS or status == 412:
             return ObjectExists(f"{key} is already stored", key=key)
         if code in _MISSING:
             return ObjectNotFound(f"{key} is not in {self.url}", key=key)
         if code == "NoSuchBucket":
             return VaultDenied(f"{self.url}: there is no such bucket; make it or correct the vault's URL", key=key)
+        if code == "ConditionalRequestConflict" or status == 409:
+            return _Conflict(f"{self.url}: another writer is storing the same object ({code})", key=key)
+        if code in _LATER:
+            return VaultUnavailable(f"{self.url} cannot be used now: {_LATER[code]} ({code})", key=key)
         if code in _DENIED or status in (401, 403):
             return VaultDenied(f"{self.url} refused this ({code}); check the role's policy and the KMS grant", key=key)
         return VaultUnavailable(f"{self.url} cannot take this now ({code or status})", key=key)
 
+    def _broken(self, error: Exception, key: str | None) -> VaultError:
+        name = type(error).__name__
+        if name in (
+            "NoCredentialsError",
+            "PartialCredentialsError",
+            "TokenRetrievalError",
+            "UnauthorizedSSOTokenError",
+        ):
+            return VaultDenied(f"{self.url}: no AWS credentials ({name}); set up boto3's default chain", key=key)
+        if name == "NoRegionError":
+            return VaultDenied(f"{self.url}: no region is known; set `region` or AWS_REGION", key=key)
+        if name == "SSLError":
+            return VaultUnavailable(f"{self.url}: TLS failed; check `endpoint_url` and `ca_bundle`", key=key)
+        if name == "ParamValidationError":
+            return VaultError(f"{self.url}: the request is not valid: {error}", key=key)
+        return VaultUnavailable(f"{self.url} does not answer ({name})", key=key)
+
     def _s3(self) -> Any:
         with self._lock:
             if self._client is None or self._pid != os.getpid():
-                self._client = self._new_client()
+                try:
+                    self._client = self._new_client()
+                except (OSError, ValueError) as error:
+                    message = f"{self.url}: no client can be made ({error}); check `endpoint_url` and `ca_bundle`"
+                    raise VaultDenied(message) from None
                 self._pid = os.getpid()
             return self._client
 

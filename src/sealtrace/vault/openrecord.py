@@ -1,0 +1,174 @@
+"""A record while it is being written: lines become segments, segments become uploads."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from typing import Final, NamedTuple
+
+from ..event import RunEvent
+from ..settings import Retention
+from . import layout
+from .lines import encode_line, storable
+from .manifest import Manifest, RecordHeader, SegmentInfo, pack_envelope
+from .segment import Line, Messages, SegmentBuilder
+
+__all__ = ["OpenRecord", "Upload"]
+
+_MAX_META_LINES: Final = 2_000
+"""Envelopes beyond this go to a meta segment, so that a manifest stays small."""
+
+
+class Upload(NamedTuple):
+    """An object that is finished and not yet stored."""
+
+    key: str
+    data: bytes
+    sha256: bytes
+
+
+class OpenRecord:
+    """Everything of one record that is not stored yet, and what is needed for its manifest.
+
+    Nothing here fails for outside reasons, and the same calls in the same order give the same
+    bytes: that is what lets a record be rebuilt from a spool without storing anything twice.
+
+    Attributes:
+        uploads: Finished objects, to be stored in this order.
+        dropped: Payloads dropped here for want of room.
+        events: Events added.
+        cut_at: Monotonic time of the last cut, or of the beginning.
+    """
+
+    def __init__(self, run_id: str, record_id: str, retention: Retention, ruleset_hash: str) -> None:
+        self.run_id = run_id
+        self.record_id = record_id
+        self.uploads: deque[Upload] = deque()
+        self.dropped = 0
+        self.events = 0
+        self.stored_bytes = 0
+        self.stored_objects = 0
+        self.cut_at = time.monotonic()
+        self._retention = retention
+        self._ruleset = ruleset_hash
+        self._messages: dict[str, Messages] = {}
+        self._builders: dict[str, SegmentBuilder] = {}
+        self._envelopes: list[RunEvent] = []
+        self._envelope_bytes = 0
+        self._segments: list[SegmentInfo] = []
+        self._sealed: tuple[Manifest, str] | None = None
+        self._waiting = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the manifest has been made."""
+        return self._sealed is not None
+
+    @property
+    def sealed(self) -> tuple[Manifest, str]:
+        """The manifest and its key; only once `finished`."""
+        assert self._sealed is not None
+        return self._sealed
+
+    @property
+    def fullest(self) -> int:
+        """Raw bytes of the largest segment in progress."""
+        return max((builder.raw_bytes for builder in self._builders.values()), default=0)
+
+    @property
+    def held(self) -> int:
+        """Bytes this record holds in memory, about."""
+        return self._waiting + self._envelope_bytes + sum(item.raw_bytes for item in self._builders.values())
+
+    def messages(self, klass: str) -> Messages:
+        """The messages stored so far in a class."""
+        return self._messages.setdefault(klass, Messages())
+
+    def add(self, envelope: RunEvent, klass: str | None, lines: list[Line]) -> None:
+        """Add an event: its envelope, and its payload's lines if it has any."""
+        self.events += 1
+        self._envelopes.append(envelope)
+        self._envelope_bytes += 300
+        if klass is not None:
+            self.add_lines(klass, lines)
+
+    def add_lines(self, klass: str, lines: list[Line]) -> None:
+        """Add lines to the class's segment in progress."""
+        self._builders.setdefault(klass, SegmentBuilder()).add(lines)
+
+    def cut(self, now: str) -> None:
+        """Finish all segments in progress, envelopes too: a crash after this loses no envelope."""
+        self.cut_at = time.monotonic()
+        self._cut_payloads(now)
+        self._cut_envelopes(now)
+
+    def finish(self, header: RecordHeader, now: str, *, complete: bool) -> None:
+        """Make the last segments and the manifest."""
+        self._cut_payloads(now)
+        if len(self._envelopes) > _MAX_META_LINES:
+            self._cut_envelopes(now)
+        first_trace = header.trace_ids[0] if header.trace_ids else None
+        lines = tuple(encode_line(storable(pack_envelope(event, first_trace))) for event in self._envelopes)
+        self._envelopes.clear()
+        self._envelope_bytes = 0
+        segments = tuple(self._segments)
+        manifest = Manifest(
+            header=header,
+            segments=segments,
+            envelopes=lines,
+            ruleset_hash=self._ruleset,
+            merkle_root=Manifest.root_of(segments, lines),
+            created_at=now,
+            expires_at=layout.expiry(now, self._retention.meta),
+            complete=complete,
+        )
+        data = manifest.encode()
+        digest = hashlib.sha256(data).digest()
+        key = layout.manifest_key(self.run_id, self.record_id, digest)
+        self._wait(Upload(key, data, digest))
+        self._sealed = manifest, key
+
+    def stored(self) -> Upload:
+        """The first of `uploads` has been stored: let go of it."""
+        upload = self.uploads.popleft()
+        self._waiting -= len(upload.data)
+        self.stored_bytes += len(upload.data)
+        self.stored_objects += 1
+        return upload
+
+    def _cut_payloads(self, now: str) -> None:
+        for klass, builder in self._builders.items():
+            self._cut_one(klass, builder, now)
+        self._builders.clear()
+
+    def _cut_envelopes(self, now: str) -> None:
+        if not self._envelopes:
+            return
+        builder = SegmentBuilder()
+        for event in self._envelopes:
+            builder.add([Line(encode_line(storable(pack_envelope(event, None))), event.seq)])
+        self._envelopes.clear()
+        self._envelope_bytes = 0
+        self._cut_one(layout.META, builder, now)
+
+    def _cut_one(self, klass: str, builder: SegmentBuilder, now: str) -> None:
+        segment = builder.finish()
+        key = layout.segment_key(klass, self.run_id, self.record_id, segment.first_seq, segment.sha256)
+        self._segments.append(
+            SegmentInfo(
+                key=key,
+                klass=klass,
+                sha256=segment.sha256.hex(),
+                bytes=len(segment.data),
+                lines=segment.lines,
+                root=segment.root.hex(),
+                expires_at=layout.expiry(now, layout.days_of(klass, self._retention)),
+                groups=segment.groups,
+            )
+        )
+        self._wait(Upload(key, segment.data, segment.sha256))
+
+    def _wait(self, upload: Upload) -> None:
+        self.uploads.append(upload)
+        self._waiting += len(upload.data)
