@@ -7,16 +7,57 @@ import dataclasses
 import json
 
 from sealtrace.event import Kind, RunEvent
+from sealtrace.run import JoinedRecord, Run
+from sealtrace.vault import RecordHeader
 
 RUN_ID = "trace_" + "a" * 32
+NOW = "2026-12-01T09:00:00.000000Z"
 
 
-@dataclasses.dataclass
-class HandmadeRun:
-    """A run as `sealtrace.load` would give it, as far as comparing needs it."""
+def header(run_id, record_id, count, *, key_id):
+    """What the manifest of a record that is whole says."""
+    return RecordHeader(
+        run_id=run_id,
+        record_id=record_id,
+        workflow_name="refunds",
+        started_at=NOW,
+        ended_at=NOW,
+        trace_ids=("f" * 32,),
+        root_span_id="e" * 16,
+        fidelity="full",
+        status="ok",
+        dropped=0,
+        redaction_failed=0,
+        open_events=0,
+        agents=("triage",),
+        tools=("lookup",),
+        models=("gpt-test",),
+        input_tokens=1,
+        output_tokens=2,
+        group_tag="g",
+        sdk_version="0.24.0",
+        sealtrace_version="0.1.0",
+        key_id=key_id,
+        key_ephemeral=True,
+        event_count=count,
+    )
 
-    events: tuple[RunEvent, ...]
-    id: str = RUN_ID
+
+def loaded(talk, findings=(), *, key_id="k" * 16):
+    """The conversation as a run that `sealtrace.load` gives, with what a recorder adds to each event."""
+    events = tuple(
+        dataclasses.replace(event, trace_id="f" * 32, span_id="e" * 16, digests={"x": "d" * 32}, duration_ms=1.5)
+        for event in talk.events
+    )
+    return run_of(events, findings, key_id=key_id)
+
+
+def run_of(events, findings=(), *, key_id="k" * 16):
+    """A loaded run of one record with these events."""
+    run_id, record_id = (events[0].run_id, events[0].record_id) if events else (RUN_ID, "record")
+    made = header(run_id, record_id, len(events), key_id=key_id)
+    record = JoinedRecord(record_id, made, tuple(events), (), stored=len(events), in_vault=True)
+    return Run(run_id, (record,), (), tuple(findings))
 
 
 class Conversation:
@@ -147,7 +188,7 @@ class Conversation:
 
     def run(self):
         """What was written down."""
-        return HandmadeRun(tuple(self.events), self.run_id)
+        return run_of(self.events)
 
 
 def _shown(result):

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.handmade import Conversation, HandmadeRun, refund
+from replay.handmade import Conversation, refund, run_of
 from sealtrace.errors import NotComparable
 from sealtrace.event import EventStatus, Kind
 from sealtrace.replay.cause import Cause
 from sealtrace.replay.diff import Change, diff
+from sealtrace.run import Finding
 
 
 def _changed(found):
@@ -23,7 +24,7 @@ def _changed(found):
 def _replace(run, seq, **fields):
     events = list(run.events)
     events[seq] = dataclasses.replace(events[seq], **fields)
-    return HandmadeRun(tuple(events), run.id)
+    return run_of(events)
 
 
 def test_same_conversation_recorded_twice_is_the_same():
@@ -242,36 +243,30 @@ def test_change_hidden_by_redaction_is_seen():
     assert (found.first.cause, found.first.shown.path) == (Cause.TOOL, "$.digests.result")
 
 
-@dataclasses.dataclass
-class _Header:
-    key_id: str
-
-
-@dataclasses.dataclass
-class _Record:
-    header: _Header
-
-
 def test_other_keys_compare_by_kind():
     """Pseudonyms made with different keys are compared by kind, and the report says so."""
-    one = Conversation().user("I am <EMAIL:abcdefghijkl>, 9090000000001").says("ok").run()
-    other = Conversation(salt="y").user("I am <EMAIL:bbbbbbbbbbbb>, 9090000000001").says("ok").run()
-    assert not diff(one, other).same
-    one.records, other.records = [_Record(_Header("k1"))], [_Record(_Header("k2"))]
-    found = diff(one, other)
+    one = Conversation().user("I am <EMAIL:abcdefghijkl>, 9090000000001").says("ok").events
+    other = Conversation(salt="y").user("I am <EMAIL:bbbbbbbbbbbb>, 9090000000001").says("ok").events
+    assert not diff(run_of(one, key_id="k1"), run_of(other, key_id="k1")).same
+    found = diff(run_of(one, key_id="k1"), run_of(other, key_id="k2"))
     assert found.same
     assert any("by kind only" in note for note in found.notes)
-    other.records = [_Record(_Header("k1"))]
-    assert not diff(one, other).same
+
+
+def test_partial_runs_are_noted():
+    """A run that is not whole is compared, and the report says that what it lacks shows."""
+    gap = Finding("gap", "2 events were recorded and are not stored")
+    found = diff(refund("x").run(), run_of(refund("y").events[:-2], [gap]))
+    assert [row.change for row in _changed(found)] == [Change.REMOVED, Change.REMOVED]
+    assert any(note.startswith("B is partial") for note in found.notes)
 
 
 def test_empty_runs_are_not_comparable():
     """A run with nothing to compare is refused, not called the same."""
-    empty = HandmadeRun(())
+    empty = run_of(())
     with pytest.raises(NotComparable, match="no events"):
         diff(refund().run(), empty)
-    bare = refund().run()
-    bare = HandmadeRun(tuple(dataclasses.replace(event, payload=None) for event in bare.events))
+    bare = run_of([dataclasses.replace(event, payload=None) for event in refund().events])
     with pytest.raises(NotComparable, match="neither payloads nor digests"):
         diff(bare, refund().run())
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.handmade import Conversation, refund
+from replay.handmade import NOW, Conversation, loaded, refund
 from sealtrace.errors import GoldenError, NotComparable
 from sealtrace.event import EventStatus, Kind
 from sealtrace.keys import Keys
@@ -18,50 +18,7 @@ from sealtrace.redaction import Policy, Redactor
 from sealtrace.replay import golden
 from sealtrace.replay.compact import compact, expand
 from sealtrace.replay.diff import diff
-from sealtrace.run import Finding, JoinedRecord, Run, RunStatus
-from sealtrace.vault import RecordHeader
-
-NOW = "2026-12-01T09:00:00.000000Z"
-
-
-def _header(run_id, record_id, count):
-    return RecordHeader(
-        run_id=run_id,
-        record_id=record_id,
-        workflow_name="refunds",
-        started_at=NOW,
-        ended_at=NOW,
-        trace_ids=("f" * 32,),
-        root_span_id="e" * 16,
-        fidelity="full",
-        status="ok",
-        dropped=0,
-        redaction_failed=0,
-        open_events=0,
-        agents=("triage",),
-        tools=("lookup",),
-        models=("gpt-test",),
-        input_tokens=1,
-        output_tokens=2,
-        group_tag="g",
-        sdk_version="0.24.0",
-        sealtrace_version="0.1.0",
-        key_id="k" * 16,
-        key_ephemeral=True,
-        event_count=count,
-    )
-
-
-def loaded(talk, findings=()):
-    """The handmade conversation as a loaded run."""
-    record_id = talk.events[0].record_id
-    events = tuple(
-        dataclasses.replace(event, trace_id="f" * 32, span_id="e" * 16, digests={"x": "d" * 32}, duration_ms=1.5)
-        for event in talk.events
-    )
-    header = _header(talk.run_id, record_id, len(events))
-    record = JoinedRecord(record_id, header, events, (), stored=len(events), in_vault=True)
-    return Run(talk.run_id, (record,), (), tuple(findings))
+from sealtrace.run import Finding, RunStatus
 
 
 def _add(tmp_path, run, **options):

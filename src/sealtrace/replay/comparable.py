@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 from ..event import Kind, RunEvent
 from .shape import JSON, is_array, is_object
 
-__all__ = ["PSEUDONYM", "VERSIONS", "RecordedRun", "Subject", "by_kind_only", "subject"]
+__all__ = ["PSEUDONYM", "VERSIONS", "Subject", "by_kind_only", "subject"]
 
 PSEUDONYM: Final = re.compile(r"<([A-Z][A-Z0-9_]{1,31}):[a-z]{12}>")
 
@@ -27,20 +27,6 @@ _VOLATILE_RESPONSE: Final = frozenset({"response_id", "request_id", "usage"})
 _VOLATILE_REQUEST: Final = frozenset({"previous_response_id", "conversation_id"})
 VERSIONS: Final = frozenset({"sdk", "sealtrace"})
 """Keys of an event's config that say with what it was recorded, not how the agent was set up."""
-
-
-class RecordedRun(Protocol):
-    """Anything with an id and events: a loaded run, a golden."""
-
-    @property
-    def id(self) -> str:
-        """The run's id."""
-        ...
-
-    @property
-    def events(self) -> Sequence[RunEvent]:
-        """Its events in order."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

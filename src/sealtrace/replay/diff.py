@@ -9,16 +9,18 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
 from ..errors import NotComparable
 from ..event import Kind, RunEvent
+from ..run import Run, RunStatus
 from .align import Pair, align
 from .attribution import Attributor
 from .cause import Cause
-from .comparable import VERSIONS, RecordedRun, Subject, by_kind_only, subject
+from .comparable import VERSIONS, Subject, by_kind_only, subject
 from .jsondiff import Difference, differences, is_ignored, same
 from .shape import JSON, at
 
@@ -154,7 +156,7 @@ class Diff:
         }
 
 
-def diff(a: RecordedRun, b: RecordedRun, *, ignore: Iterable[str] = ()) -> Diff:
+def diff(a: Run, b: Run, *, ignore: Iterable[str] = ()) -> Diff:
     """Compare two recorded runs event by event.
 
     Args:
@@ -219,10 +221,10 @@ class _Differ:
             yield from _by_digest(a.event, b.event, with_payload=with_payload, ignore=self._ignore)
 
     def _is_news(self, pair: Pair, found: Sequence[Difference]) -> bool:
-        """Whether any of it is more than what was seen before, quoted in the model's input."""
+        """Whether any of it is more than what was seen before and is only sent again."""
         news = False
         for difference in found:
-            if not difference.path.startswith("$.request.input"):
+            if not difference.path.startswith("$.request."):
                 news = True
             elif not self._attributor.quotes_a_difference(pair, difference):
                 fingerprint = _fingerprint(difference)
@@ -233,7 +235,7 @@ class _Differ:
 
 def _fingerprint(difference: Difference) -> str:
     # The index may grow with the history; the values and the field they are in stay.
-    field = difference.path.rpartition("]")[2]
+    field = re.sub(r"^\$\.request\.input\[\d+\]", "", difference.path)
     return json.dumps([field, {name: value for name, value in difference.to_json().items() if name != "path"}])
 
 
@@ -286,24 +288,22 @@ def _by_digest(a: RunEvent, b: RunEvent, *, with_payload: bool, ignore: Sequence
             yield Difference(path, a.digests[name], b.digests[name])
 
 
-_NOT_WHOLE: Final = frozenset({"partial", "damaged", "metadata only", "spans only"})
+_NOT_WHOLE: Final = frozenset({RunStatus.PARTIAL, RunStatus.DAMAGED, RunStatus.METADATA_ONLY, RunStatus.SPANS_ONLY})
 
 
-def _refuse_empty(run: RecordedRun) -> None:
+def _refuse_empty(run: Run) -> None:
     if not run.events:
         raise NotComparable(f"run {run.id} has no events to compare; `sealtrace show {run.id}` says what is left of it")
     if all(event.payload is None and not event.digests for event in run.events):
         raise NotComparable(f"run {run.id} has neither payloads nor digests to compare: only its spans are left")
 
 
-def _key_ids(run: RecordedRun) -> set[str]:
-    """Which keys made the run's pseudonyms, as far as the run says."""
-    records = getattr(run, "records", ())
-    headers = [getattr(record, "header", None) for record in records]
-    return {header.key_id for header in headers if header is not None}
+def _key_ids(run: Run) -> set[str]:
+    """Which keys made the run's pseudonyms, as far as its records say."""
+    return {record.header.key_id for record in run.records if record.header is not None}
 
 
-def _same_key(a: RecordedRun, b: RecordedRun) -> bool | None:
+def _same_key(a: Run, b: Run) -> bool | None:
     one, other = _key_ids(a), _key_ids(b)
     return one == other if one and other else None
 
@@ -315,13 +315,10 @@ def _outcome(a: Sequence[Subject], b: Sequence[Subject]) -> bool | None:
     return same(at(outputs[0][-1], "final_output"), at(outputs[1][-1], "final_output"))
 
 
-def _notes(
-    a: RecordedRun, b: RecordedRun, ignore: Sequence[str], *, same_key: bool | None, by_digest: int
-) -> Iterator[str]:
+def _notes(a: Run, b: Run, ignore: Sequence[str], *, same_key: bool | None, by_digest: int) -> Iterator[str]:
     for name, run in (("A", a), ("B", b)):
-        status = str(getattr(run, "status", ""))
-        if status in _NOT_WHOLE:
-            yield f"{name} is {status}: what it lacks shows as a difference"
+        if run.status in _NOT_WHOLE:
+            yield f"{name} is {run.status}: what it lacks shows as a difference"
     if same_key is False:
         yield "pseudonyms were made with different keys and are compared by kind only"
     if by_digest:

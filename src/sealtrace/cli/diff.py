@@ -1,0 +1,53 @@
+"""`sealtrace diff A B`: what made two recorded runs part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ._options import AsJson, Telemetry, Vault, print_json
+
+__all__ = ["diff"]
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="The run to compare with: an id, a link or a golden file.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The run held against it.")],
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="Do not look here, as in `$.request.instructions`.", show_default=False),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write one self-contained HTML file here.", show_default=False)
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="List every event and difference, not only the first.")] = False,
+    vault: Vault = None,
+    telemetry: Telemetry = None,
+    json: AsJson = False,
+) -> int:
+    """Compare two recorded runs event by event and name the first difference and its cause.
+
+    Reads only. Exit code 0: the same; 2: different; 3: not found or not comparable.
+    """
+    from ..replay.diff import diff as compare
+    from ..replay.opening import open_run
+
+    one, other = (open_run(name, vault=vault, telemetry=telemetry) for name in (a, b))
+    try:
+        found = compare(one, other, ignore=ignore or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--ignore") from error
+    if html is not None:
+        from ..replay.page import to_html
+
+        html.write_text(to_html(found), encoding="utf-8")
+    if json:
+        print_json(found.to_json())
+    else:
+        from ..replay.text import render_diff
+        from ..run.text import console
+
+        console().print(render_diff(found, every=every))
+    return found.exit_code

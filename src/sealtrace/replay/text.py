@@ -1,0 +1,94 @@
+"""Comparisons and reruns for people to read on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rich.text import Text
+
+from .diff import Change, Diff, Row
+from .jsondiff import Difference
+from .wording import EXPLAINED, difference_lines, plain
+
+__all__ = ["render_diff"]
+
+_MARKS: Final = {
+    Change.SAME: ("  ", "dim"),
+    Change.CHANGED: ("~ ", "yellow"),
+    Change.CARRIED: (". ", "dim yellow"),
+    Change.MOVED: ("> ", "cyan"),
+    Change.ADDED: ("+ ", "green"),
+    Change.REMOVED: ("- ", "red"),
+}
+_MOST: Final = 20
+"""Differences listed per event."""
+
+
+def render_diff(found: Diff, *, every: bool = False) -> Text:
+    """A comparison: the verdict, the difference that explains the rest, the rest counted.
+
+    Args:
+        found: The comparison.
+        every: List all events with all their differences.
+    """
+    return Text("\n").join([*_head(found), *(_rows(found) if every else ()), *_notes(found.notes)])
+
+
+def _head(found: Diff) -> Iterator[Text]:
+    first = found.first
+    if first is None:
+        yield Text.assemble(("SAME", "bold green"), f"  {found.matched} events match")
+        return
+    verdict = ("DIFFERENT", "bold red")
+    yield Text.assemble(verdict, f"  {_where(first)}", ("  class: ", "dim"), (str(first.cause), "bold"))
+    yield Text(f"  {found.matched} events match before | {_counted(found)} | {_outcome(found)}", "dim")
+    if first.cause is not None:
+        yield Text(f"  {EXPLAINED[first.cause]}")
+    yield from _about(first)
+    if found.later:
+        yield Text(f"  {found.later} later differences, most of them caused by this one", "dim")
+
+
+def _about(row: Row) -> Iterator[Text]:
+    if row.shown is not None:
+        yield from _difference(row.shown)
+    elif row.change is Change.MOVED and row.a is not None and row.b is not None:
+        yield Text(f"    the same event is number {row.a.seq} in A and number {row.b.seq} in B")
+    else:
+        yield Text(f"    only in {'A' if row.b is None else 'B'}")
+
+
+def _where(row: Row) -> str:
+    sides = [f"{name}:{event.seq}" for name, event in (("A", row.a), ("B", row.b)) if event is not None]
+    return f"{' '.join(sides)}  {plain(row.title)}"
+
+
+def _counted(found: Diff) -> str:
+    counts = [f"{count} {change}" for change, count in found.counts.items() if count and change != "same"]
+    return ", ".join(counts)
+
+
+def _outcome(found: Diff) -> str:
+    if found.outcome is None:
+        return "a run has no final output"
+    return "same final output" if found.outcome else "another final output"
+
+
+def _difference(difference: Difference) -> Iterator[Text]:
+    return (Text(f"    {line}") for line in difference_lines(difference))
+
+
+def _rows(found: Diff) -> Iterator[Text]:
+    yield Text()
+    for row in found.rows:
+        mark, style = _MARKS[row.change]
+        yield Text(f"{mark}{_where(row)}", style)
+        for difference in row.differences[:_MOST]:
+            yield from _difference(difference)
+        if len(row.differences) > _MOST:
+            yield Text(f"    {len(row.differences) - _MOST} more differences in this event", "dim")
+
+
+def _notes(notes: Iterable[str]) -> Iterator[Text]:
+    return (Text(f"  note: {plain(note)}", "dim") for note in notes)
