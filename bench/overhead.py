@@ -6,7 +6,7 @@ One process per kind of tracing, all alive at once and asked in turn, in an orde
 whatever else the machine does hits all alike. Each round gives one ratio per kind; printed are the medians
 over the rounds with the 10th and 90th percentile. Two costs are told apart: CPU of the thread that runs the
 agent, which is what a user waits for, and CPU of the whole process, background threads and their draining
-included. Every exporter does nothing; sealtrace redacts and stores into a real directory besides.
+included. Every exporter does nothing; sealtrace redacts and stores besides, into a directory in memory.
 
 The peers are installed by this script, each into an environment of its own outside the checkout
 (SEALTRACE_BENCH_CACHE, by default ~/.cache/sealtrace-bench), held to the versions installed here.
