@@ -7,13 +7,16 @@ is the JSON Schema of the stored form.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
+import random
 import re
 import time
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 __all__ = [
@@ -235,14 +238,24 @@ def run_hex(run_id: str) -> str:
 
 def new_record_id() -> str:
     """A UUIDv7 (RFC 9562) as 32 hex digits: sorts by creation time, needs no coordination."""
-    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+    value = (time.time_ns() // 1_000_000) << 80 | _random.getrandbits(80)
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return f"{value:032x}"
 
 
+# Of our own, so that an application that seeds `random` neither repeats our ids nor loses its sequence.
+_random: Final = random.Random()  # noqa: S311 - ids, not secrets
+with contextlib.suppress(AttributeError):  # not on Windows
+    os.register_at_fork(after_in_child=_random.seed)
+
+
 def timestamp(unix_ns: int) -> str:
     """RFC 3339 UTC with microseconds, for example `2026-12-01T09:30:00.123456Z`."""
     seconds, nanos = divmod(unix_ns, 1_000_000_000)
-    whole = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{whole}.{nanos // 1000:06d}Z"
+    return f"{_whole_second(seconds)}.{nanos // 1000:06d}Z"
+
+
+@lru_cache(maxsize=16)
+def _whole_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

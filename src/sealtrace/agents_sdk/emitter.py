@@ -105,6 +105,8 @@ class Emitter:
         return seq
 
     def _queue(self, event: Pending, error_type: str | None, duration_ms: float | None) -> None:
+        if self.settings.vault is None:
+            return
         entry = event.entry
         self.recorder.emit(
             Draft(

@@ -54,6 +54,8 @@ _KINDS: Final[tuple[tuple[type, str], ...]] = (
     (CustomSpanData, "custom"),
 )
 
+_KIND_OF: Final = dict(_KINDS)
+
 MODEL_CALL: Final[ContextVar[Any]] = ContextVar("sealtrace_model_call", default=None)
 """The model call in progress in this context; the SDK's model span that starts in it is its span."""
 
@@ -157,7 +159,7 @@ class SealtraceProcessor(TracingProcessor):
     # spans
 
     def _span_start(self, span: Span[Any]) -> None:
-        kind = next((name for cls, name in _KINDS if isinstance(span.span_data, cls)), "custom")
+        kind = _KIND_OF.get(type(span.span_data)) or _kind_of(span.span_data)
         record, root = self._home(span)
         self._bind_frame(record)
         attributes = {"sealtrace.sdk.span_id": span.span_id, **_start_facts(kind, span.span_data)}
@@ -189,6 +191,10 @@ class SealtraceProcessor(TracingProcessor):
             self._listener.custom_span(entry.record, entry, data.name, data.data)
         error_type = "_OTHER" if span.error is not None else None
         self._book.finish(span.span_id, _end_facts(entry.kind, data), error_type)
+
+
+def _kind_of(data: Any) -> str:
+    return next((name for cls, name in _KINDS if isinstance(data, cls)), "custom")
 
 
 def _start_facts(kind: str, data: Any) -> dict[str, Any]:
