@@ -114,7 +114,7 @@ class Conversation:
 
     def header(self, **changes: Any) -> RecordHeader:
         """The record's header."""
-        return header(self.run_id, self.record_id, event_count=len(self.events), **changes)
+        return header(self.run_id, self.record_id, **({"event_count": len(self.events)} | changes))
 
     def store(self, store: Store, settings: Settings | None = None, **changes: Any) -> Any:
         """Write the whole record; its seal."""
