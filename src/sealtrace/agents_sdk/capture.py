@@ -14,14 +14,15 @@ from typing import Any, Final
 from agents.run_state import RunState
 from agents.tracing import get_current_trace
 
-from ..event import Kind, Shared
+from ..event import Kind
 from ..record import Record
 from .calls import RunCall
 from .capture_model import ModelCapture
 from .capture_tools import ToolCapture
-from .codec import Snapshot, error_facts
+from .codec import Snapshot, approval_facts, error_facts
 from .frames import FRAME, VIA, Frame
 from .processor import MODEL_CALL, TraceListener
+from .requests import input_payload
 from .spanbook import SpanEntry
 
 __all__ = ["Capture"]
@@ -55,7 +56,7 @@ class Capture(ModelCapture, ToolCapture, TraceListener):
         parent = FRAME.get()
         frame = Frame("", agent=self.clean(_agent_name(call)), muted=self._muted(call, parent), parent=parent)
         if not frame.muted:
-            frame.pending.append(_input_payload(call))
+            frame.pending.append(input_payload(call))
             if isinstance(call.input, RunState):
                 frame.decisions, _decisions[id(call.input)] = _decisions_of(call.input), []
             self._find_record(frame, call)
@@ -152,14 +153,14 @@ class Capture(ModelCapture, ToolCapture, TraceListener):
 
     def _approval_wanted(self, frame: Frame, record: Record, item: Any) -> None:
         snapshot = Snapshot()
-        payload, call_id = _approval_facts(item, snapshot)
+        payload, call_id = approval_facts(item, snapshot)
         payload["approved"] = None
         self._emit_approval(frame, record, payload, call_id, snapshot)
 
     def approval_decided(self, state: Any, item: Any, approved: bool, reason: str | None) -> None:  # noqa: FBT001
         """A person decided; it is recorded when the run that the decision is for goes on."""
         snapshot = Snapshot()
-        payload, call_id = _approval_facts(item, snapshot)
+        payload, call_id = approval_facts(item, snapshot)
         payload["approved"] = approved
         if reason is not None:
             payload["reason"] = snapshot.take(reason)
@@ -206,26 +207,6 @@ class Capture(ModelCapture, ToolCapture, TraceListener):
 
 def _agent_name(call: RunCall) -> str:
     return str(getattr(call.agent, "name", ""))
-
-
-def _input_payload(call: RunCall) -> tuple[dict[str, Any], Snapshot]:
-    snapshot = Snapshot()
-    if isinstance(call.input, RunState):
-        return {"resumed": True}, snapshot
-    if isinstance(call.input, list):
-        return {"input": [Shared(snapshot.take(item)) for item in call.input]}, snapshot
-    return {"input": snapshot.take(call.input)}, snapshot
-
-
-def _approval_facts(item: Any, snapshot: Snapshot) -> tuple[dict[str, Any], str | None]:
-    raw = getattr(item, "raw_item", None)
-    get: Any = raw.get if isinstance(raw, dict) else lambda name: getattr(raw, name, None)
-    payload: dict[str, Any] = {"tool": getattr(item, "tool_name", None) or get("name")}
-    arguments = get("arguments") or get("action") or get("operation") or get("input")
-    if arguments is not None:
-        payload["arguments"] = snapshot.take(arguments)
-    call_id = get("call_id") or get("id")
-    return payload, call_id if isinstance(call_id, str) else None
 
 
 _decisions: Final[dict[int, list[Any]]] = {}

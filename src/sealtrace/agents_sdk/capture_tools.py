@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..event import Kind
 from .calls import GuardrailCall, HandoffCall, NativeCall, ToolCall
-from .codec import Snapshot, error_facts, tool_result
+from .codec import Snapshot, error_facts, tool_result, verdict
 from .emitter import Emitter, Pending
 from .frames import VIA
 
@@ -195,7 +195,7 @@ class ToolCapture(Emitter):
         if error is not None:
             event.payload["error"] = error_facts(error, event.snapshot)
         else:
-            event.payload |= _verdict(getattr(output, "output", output), event.snapshot)
+            event.payload |= verdict(getattr(output, "output", output), event.snapshot)
         self.end(event, error_type=type(error).__name__ if error is not None else None)
 
     # MCP
@@ -245,17 +245,6 @@ def _left(event: Pending) -> None:
             variable.reset(token)
         except ValueError:  # ended in another context than it began in
             variable.set(None)
-
-
-def _verdict(output: Any, snapshot: Snapshot) -> dict[str, Any]:
-    behavior = getattr(output, "behavior", None)
-    verdict: dict[str, Any] = {"output_info": snapshot.take(getattr(output, "output_info", None))}
-    if type(behavior) is dict:
-        verdict["behavior"] = snapshot.take(behavior)
-        verdict["tripped"] = behavior.get("type") == "raise_exception"
-    else:
-        verdict["tripped"] = bool(getattr(output, "tripwire_triggered", False))
-    return verdict
 
 
 def _mcp_tool(tool: Any, snapshot: Snapshot) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from pydantic import BaseModel
 
 __all__ = [
     "Snapshot",
+    "approval_facts",
     "dropped",
     "error_facts",
     "handoff_spec",
@@ -46,6 +47,7 @@ __all__ = [
     "tool_result",
     "tool_spec",
     "usage_fields",
+    "verdict",
 ]
 
 _MAX_DEPTH: Final = 64
@@ -291,3 +293,27 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
 def error_facts(error: BaseException, snapshot: Snapshot) -> dict[str, Any]:
     """Type and message of an exception; the message is content and goes to the vault only."""
     return {"type": type(error).__name__, "message": snapshot.take(str(error))}
+
+
+def verdict(output: Any, snapshot: Snapshot) -> dict[str, Any]:
+    """What a guardrail of any kind said."""
+    behavior = getattr(output, "behavior", None)
+    facts: dict[str, Any] = {"output_info": snapshot.take(getattr(output, "output_info", None))}
+    if type(behavior) is dict:
+        facts["behavior"] = snapshot.take(behavior)
+        facts["tripped"] = behavior.get("type") == "raise_exception"
+    else:
+        facts["tripped"] = bool(getattr(output, "tripwire_triggered", False))
+    return facts
+
+
+def approval_facts(item: Any, snapshot: Snapshot) -> tuple[dict[str, Any], str | None]:
+    """Tool and arguments of a call that waits for a person, and the call's id."""
+    raw = getattr(item, "raw_item", None)
+    get: Any = raw.get if isinstance(raw, dict) else lambda name: getattr(raw, name, None)
+    payload: dict[str, Any] = {"tool": getattr(item, "tool_name", None) or get("name")}
+    arguments = get("arguments") or get("action") or get("operation") or get("input")
+    if arguments is not None:
+        payload["arguments"] = snapshot.take(arguments)
+    call_id = get("call_id") or get("id")
+    return payload, call_id if isinstance(call_id, str) else None

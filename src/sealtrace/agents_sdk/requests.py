@@ -1,15 +1,27 @@
-"""A model request as it is recorded; a rerun builds its requests with the same code and compares."""
+"""Inputs and model requests as they are recorded; a rerun builds its own with the same code and compares."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from agents.run_state import RunState
+
 from ..event import Shared
-from .calls import ModelCall
+from .calls import ModelCall, RunCall
 from .codec import Snapshot, handoff_spec, output_schema_spec, settings_fields, tool_spec
 from .frames import ItemCache
 
-__all__ = ["build_request"]
+__all__ = ["build_request", "input_payload"]
+
+
+def input_payload(call: RunCall) -> tuple[dict[str, Any], Snapshot]:
+    """What a run was given, plain JSON with `Shared` nodes; only that it went on, where it was resumed."""
+    snapshot = Snapshot()
+    if isinstance(call.input, RunState):
+        return {"resumed": True}, snapshot
+    if isinstance(call.input, list):
+        return {"input": [Shared(snapshot.take(item)) for item in call.input]}, snapshot
+    return {"input": snapshot.take(call.input)}, snapshot
 
 
 def build_request(call: ModelCall, cache: ItemCache, snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -40,6 +40,7 @@ __all__ = [
     "Observer",
     "Takeover",
     "found_seams",
+    "handoff_target",
     "install",
     "mark_executed",
     "observe",
@@ -79,7 +80,7 @@ class Observer(Protocol):
 class Takeover(Protocol):
     """Answers in place of the outside world; a rerun is one. What it raises reaches the run."""
 
-    def model(self, name: str, proceed: Callable[[], Model]) -> Model: ...
+    def model(self, agent: Any, name: str, proceed: Callable[[], Model]) -> Model: ...
     async def tool(self, call: ToolCall, proceed: Callable[[], Any]) -> Any: ...
     async def native(self, call: NativeCall, proceed: Callable[[], Any]) -> Any: ...
     async def guardrail(self, call: GuardrailCall, proceed: Callable[[], Any]) -> Any: ...
@@ -220,7 +221,7 @@ def _wrap_get_model(original: Any) -> Any:
     def get_model(agent: Any, run_config: Any) -> Any:
         takeover = TAKEOVER.get()
         if takeover is not None:
-            return takeover.model(model_name(agent, run_config), lambda: original(agent, run_config))
+            return takeover.model(agent, model_name(agent, run_config), lambda: original(agent, run_config))
         model = original(agent, run_config)
         if _observer is None:
             return model
@@ -235,7 +236,7 @@ def _wrap_model_check(original: Any) -> Any:
         # Only asked for its class; making one would ask for credentials.
         takeover = TAKEOVER.get()
         if takeover is not None:
-            return takeover.model(model_name(agent, run_config), lambda: original(agent, run_config))
+            return takeover.model(agent, model_name(agent, run_config), lambda: original(agent, run_config))
         return original(agent, run_config)
 
     return get_model
@@ -399,10 +400,8 @@ def _seam_handoff(handoff: Handoff[Any, Any], agent: Any) -> Handoff[Any, Any]:
             return original(context, arguments)
 
         def call() -> HandoffCall:
-            reference = handoff._agent_ref  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-            return HandoffCall(
-                handoff.tool_name, agent.name, handoff.agent_name, arguments, reference() if reference else None
-            )
+            target = handoff_target(handoff)
+            return HandoffCall(handoff.tool_name, agent.name, handoff.agent_name, arguments, target)
 
         takeover, observer = TAKEOVER.get(), _observer
         if takeover is not None:
@@ -555,6 +554,12 @@ def tool_outcome(output: Any, *, sdk_error: bool) -> Any:
     """What the function tool seam gives back to the SDK."""
     result: Any = vars(sys.modules["agents.tool"])["_FunctionToolInvocationResult"]
     return result(output, is_sdk_generated_error=sdk_error)
+
+
+def handoff_target(handoff: Any) -> Any:
+    """The agent that a handoff leads to, where it is known without calling anything; else None."""
+    reference = getattr(handoff, "_agent_ref", None)
+    return reference() if reference is not None else None
 
 
 def mark_executed(context_wrapper: Any, tool_call: Any, tool_name: str) -> None:
