@@ -19,6 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "collector-config"
 CACHE = Path(os.environ.get("SEALTRACE_SERVICES_CACHE") or Path.home() / ".cache/sealtrace-services")
+_REQUIRED = os.environ.get("SEALTRACE_REQUIRE_SERVICES") == "1"
 _JAEGER = "jaeger-v1.76.0"
 
 
@@ -34,7 +35,7 @@ def binary(name: str) -> Path:
     if name in ("prometheus", "promtool") and (found := shutil.which(name)):
         return Path(found)
     reason = f"{name} is not built; run tests/services/build.sh"
-    if os.environ.get("SEALTRACE_REQUIRE_SERVICES") == "1":
+    if _REQUIRED:
         pytest.fail(reason)
     pytest.skip(reason)
 
@@ -123,7 +124,7 @@ class Collector:
     def command(self, *before: str) -> list[str]:
         """The command line."""
         configs = [part for name in ("scrub.yaml", *self.configs) for part in ("--config", str(CONFIG / name))]
-        return [str(binary("otelcol")), *before, "--feature-gates=ottl.set.allowNil", *configs]
+        return [str(binary("otelcol")), *before, *configs]
 
     @contextlib.contextmanager
     def run(self) -> Iterator[Collector]:

@@ -143,7 +143,9 @@ class SpanWriter:
             span.update_name(better)
 
     def seal(self, parent: SpanContext, attributes: Mapping[str, Any]) -> None:
-        """The zero-length span that says a record's manifest is stored, under the run's root.
+        """The span that says a record's manifest is stored, under the run's root.
+
+        It has no length of its own; one nanosecond, because Jaeger puts a warning on a span of none.
 
         Args:
             parent: The root span; where it is not valid there is no trace to witness, and nothing is done.
@@ -153,7 +155,7 @@ class SpanWriter:
             return
         context = trace.set_span_in_context(trace.NonRecordingSpan(parent), Context())
         now = time.time_ns()
-        self.end(self.start("seal", attributes, parent=context, start_time=now), end_time=now)
+        self.end(self.start("seal", attributes, parent=context, start_time=now), end_time=now + 1)
 
 
 def _name(verb: str, passed: Mapping[str, Any]) -> str | None:

@@ -64,7 +64,10 @@ def _jaeger(path: str, query: dict[str, str]) -> Answer:
     if path == "/api/v3/services":
         return _json({"services": ["jaeger", "shop"]})
     if path == f"/api/v3/traces/{TRACE}":
-        return _json({"result": as_json(message())})
+        document = as_json(message())
+        span = document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+        span["attributes"].append({"key": "@jaeger@warnings", "value": {"stringValue": "a remark of Jaeger's"}})
+        return _json({"result": document})
     if path == "/api/traces":
         return _json({"data": [LEGACY] if query["service"] == "shop" else [], "errors": None})
     return 404, "application/json", b'{"error":{"httpCode":404,"message":"trace not found"}}'

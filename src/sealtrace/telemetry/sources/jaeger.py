@@ -24,6 +24,9 @@ _Object: TypeAlias = dict[str, Any]
 
 _JSON: Final = "application/json"
 _MAX_SERVICES: Final = 200
+_WARNINGS: Final = "@jaeger@warnings"
+"""Jaeger's own remarks, which it puts among a span's attributes."""
+
 _SPAN_KINDS: Final = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
 
 
@@ -51,8 +54,10 @@ class JaegerSource:
         document = self._json(f"/api/v3/traces/{trace_id.lower()}", {"raw_traces": "true"})
         if document is None:
             return []
-        spans = from_document(document.get("result"))
-        return sorted(_once(spans), key=lambda span: span.start_ns)
+        spans = _once(from_document(document.get("result")))
+        for span in spans:
+            span.attributes.pop(_WARNINGS, None)
+        return sorted(spans, key=lambda span: span.start_ns)
 
     def run(self, run_id: str) -> list[SpanRecord]:
         """All spans of all traces that carry this run id, as far back as `days` goes."""

@@ -1,0 +1,121 @@
+"""The shipped configurations: valid, and in step with the allow-list."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sealtrace.telemetry import ATTRIBUTES
+from sealtrace.telemetry.reference import allowed_keys
+
+from .servers import CONFIG, Collector, Gateway, binary
+
+RESOURCE = {
+    "service.name",
+    "service.namespace",
+    "service.version",
+    "service.instance.id",
+    "deployment.environment.name",
+    "telemetry.sdk.name",
+    "telemetry.sdk.language",
+    "telemetry.sdk.version",
+}
+NEIGHBOURS = {
+    "db.namespace",
+    "db.operation.name",
+    "db.system.name",
+    "http.request.method",
+    "http.response.status_code",
+    "http.route",
+    "server.address",
+    "server.port",
+}
+
+
+def scrub() -> dict[str, Any]:
+    """The processors of scrub.yaml."""
+    return yaml.safe_load((CONFIG / "scrub.yaml").read_text())["processors"]
+
+
+def test_allowed_keys_are_ours() -> None:
+    """The collector lets through exactly our allow-list, the resource's keys and the neighbours' named ones."""
+    assert set(scrub()["redaction"]["allowed_keys"]) == set(ATTRIBUTES) | RESOURCE | NEIGHBOURS
+
+
+def test_generated_part_is_current() -> None:
+    """What stands between the marks in scrub.yaml is what the generator writes."""
+    text = (CONFIG / "scrub.yaml").read_text()
+    between = text.partition("--allowed-keys`\n")[2].partition("      # end sealtrace")[0]
+    assert between == allowed_keys()
+
+
+def test_every_step_fails_closed() -> None:
+    """No processor that scrubs has the error mode that lets a batch through on errors."""
+    modes = {name: body.get("error_mode") for name, body in scrub().items() if name != "redaction"}
+    assert set(modes.values()) == {"propagate"}
+    gateway = yaml.safe_load((CONFIG / "gateway.yaml").read_text())
+    assert gateway["processors"]["filter/metrics"]["error_mode"] == "propagate"
+
+
+@pytest.mark.parametrize("name", ["dev.yaml", "gateway.yaml"])
+def test_every_way_out_is_scrubbed(name: str) -> None:
+    """Each pipeline that receives spans runs all four steps, in order, right after the memory limiter."""
+    pipelines = yaml.safe_load((CONFIG / name).read_text())["service"]["pipelines"]
+    receiving = [body for key, body in pipelines.items() if key.startswith("traces") and "otlp" in body["receivers"]]
+    assert receiving
+    for body in receiving:
+        assert body["processors"] == ["memory_limiter", *scrub()]
+    assert not [key for key in pipelines if key.startswith("logs")]
+
+
+def _validate(collector: Collector, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = collector.command("validate")
+    return subprocess.run(
+        command, env={"HOME": str(folder), **collector.env}, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("configs", [["dev.yaml"], ["gateway.yaml"], ["gateway.yaml", "sampling.yaml"]], ids="+".join)
+def test_valid(tmp_path: Path, certificates: Path, configs: list[str]) -> None:
+    """The collector itself accepts the configuration, OTTL statements included."""
+    binary("otelcol")
+    collector = (
+        Collector(tmp_path)
+        if configs == ["dev.yaml"]
+        else Gateway(
+            tmp_path,
+            backend="127.0.0.1:1",
+            backend_ca=certificates / "ca.pem",
+            remote_write="http://127.0.0.1:1/",
+            certificates=certificates,
+        )
+    )
+    collector.configs = configs
+    done = _validate(collector, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_validation_would_notice(tmp_path: Path) -> None:
+    """The check above can fail: a misspelt key and a missing variable are both refused."""
+    binary("otelcol")
+    collector = Collector(tmp_path)
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("processors: {redaction: {allowed_keyz: [a]}}\n")
+    collector.configs = ["dev.yaml", str(bad)]
+    assert "allowed_keyz" in _validate(collector, tmp_path).stderr
+    collector.configs = ["gateway.yaml"]
+    assert _validate(collector, tmp_path).returncode != 0
+
+
+def test_jaeger_links_carry_ids_only() -> None:
+    """The links in Jaeger's UI have a literal address and, besides, ids and numbers only."""
+    patterns = json.loads((CONFIG / "jaeger/config-ui.json").read_text())["linkPatterns"]
+    for pattern in patterns:
+        fields = {part.partition("}")[0] for part in pattern["url"].split("#{")[1:]}
+        assert fields <= {"sealtrace.run.id", "sealtrace.seq", "traceID"}
+        assert pattern["url"].startswith("http://127.0.0.1:8765/")
