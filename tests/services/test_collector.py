@@ -178,7 +178,7 @@ def test_names_without_details(collector: Collector, eventually: Callable[..., A
         span.attributes.extend(attributes)
         assert post(f"http://{collector.http}/v1/traces", hostile.request.SerializeToString()) == 200
     source = open_source(files(collector))
-    assert [span.name for span in eventually(lambda: source.trace(ours.trace_id))] == ["tool"]
+    assert [span.name for span in eventually(lambda: source.trace(ours.trace_id))] == ["execute_tool"]
     assert [span.name for span in eventually(lambda: source.trace(foreign.trace_id))] == ["span"]
 
 
