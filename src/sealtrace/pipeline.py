@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ._version import __version__
-from .errors import VaultError, VaultUnavailable
+from .errors import VaultDenied, VaultError, VaultUnavailable
 from .event import EventStatus, RunEvent, Shared, timestamp
 from .keys import Keys
 from .record import Record
@@ -57,7 +57,7 @@ class Pipeline:
         event = self._made_safe(draft, record)
         try:
             self._writer.append(event)
-        except VaultUnavailable as error:
+        except VaultError as error:
             self._tell(error)
 
     def _made_safe(self, draft: Draft, record: Record) -> RunEvent:
@@ -105,12 +105,13 @@ class Pipeline:
             return True
         try:
             seal = self._writer.seal(self._header(record))
-        except VaultUnavailable as error:
+        except (VaultUnavailable, VaultDenied) as error:
+            # A grant can be mended while the process runs, so what is denied is tried again as well.
             self._tell(error)
             return False
         except VaultError as error:
-            # Denied or refused: trying again changes nothing, and the record stays visibly partial.
             self._tell(error)
+            self._writer.abandon(record.record_id)
             return True
         self._on_sealed(record, seal)
         return True
@@ -120,7 +121,7 @@ class Pipeline:
         if self._writer is not None:
             try:
                 self._writer.tick()
-            except VaultUnavailable as error:
+            except VaultError as error:
                 self._tell(error)
 
     def drain(self) -> bool:
