@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +114,11 @@ def test_gaps_are_reported(tmp_path: Path) -> None:
     assert VaultReader(store).records(RUN)[0].gaps() == [4, 7, len(run.events)]
 
 
-def test_what_has_expired_is_refused_though_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_expired_is_refused_though_it_is_there(tmp_path: Path) -> None:
     """Past its day a payload is not handed out; input and output, kept longer, still are."""
     store, run = local(tmp_path), Conversation(3)
     run.store(store)
-    _advance(monkeypatch, days=8)
-    (record,) = VaultReader(store).records(RUN)
+    (record,) = VaultReader(store, clock=in_days(8)).records(RUN)
     by_kind = {event.kind: event for event in record.events()}
     assert by_kind[Kind.GENERATION].status is EventStatus.PAYLOAD_EXPIRED
     assert by_kind[Kind.GENERATION].payload is None
@@ -127,32 +127,22 @@ def test_what_has_expired_is_refused_though_it_is_there(tmp_path: Path, monkeypa
         record.payload(1)
 
 
-def test_a_partial_record_expires_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_record_expires_too(tmp_path: Path) -> None:
     """Without a manifest to say when, the segments' age and the reader's own retention decide."""
     store, run = local(tmp_path), Conversation(3)
     writer = VaultWriter(store, Settings(), ruleset_hash="r")
     for event in run.events:
         writer.append(event)
     writer.flush()
-    _advance(monkeypatch, days=8)
-    statuses = {event.kind: event.status for event in VaultReader(store, Retention()).records(RUN)[0].events()}
+    (record,) = VaultReader(store, Retention(), clock=in_days(8)).records(RUN)
+    statuses = {event.kind: event.status for event in record.events()}
     assert statuses[Kind.GENERATION] is EventStatus.PAYLOAD_EXPIRED
     assert statuses[Kind.INPUT] is EventStatus.PARTIAL_RECORD
 
 
-def _advance(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
-    """Let the reader's clock, and only that, run ahead."""
-    from sealtrace.vault import reader
-
-    class Ahead(dt.datetime):
-        @classmethod
-        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
-            return dt.datetime.now(tz) + dt.timedelta(days=days)
-
-    class Module:
-        datetime, timedelta, UTC = Ahead, dt.timedelta, dt.UTC
-
-    monkeypatch.setattr(reader, "dt", Module)
+def in_days(days: int) -> Callable[[], dt.datetime]:
+    """A clock so many days ahead."""
+    return lambda: dt.datetime.now(dt.UTC) + dt.timedelta(days=days)
 
 
 def test_denied_and_missing_are_told_apart(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 ```
 {class}/v1/{shard2}/{trace32}/{record_id}/{seq:06d}-{sha16}.jsonl.gz      segments
 meta/v1/{shard2}/{trace32}/{record_id}/manifest-{sha16}.json              last
+meta/v1/audit/{date}/{time}-{what}-{sha16}.json                           who erased or read what
 ```
 
 The class comes first because retention is by prefix: a bucket's lifecycle rules need no tags. The
@@ -19,8 +20,10 @@ from ..event import Kind, run_hex
 from ..settings import Retention
 
 __all__ = [
+    "AUDIT",
     "CLASSES",
     "META",
+    "audit_key",
     "class_of",
     "days_of",
     "expiry",
@@ -33,6 +36,9 @@ __all__ = [
 
 META: Final = "meta"
 CLASSES: Final = ("io", "content", META)
+AUDIT: Final = "meta/v1/audit/"
+"""Prefix of the audit lines: no run's hex digits, so never taken for one."""
+
 _IO: Final = frozenset({Kind.INPUT, Kind.OUTPUT})
 _KEY: Final = re.compile(
     r"(?P<klass>io|content|meta)/v1/(?P<shard>[0-9a-f]{2})/(?P<run>[0-9a-f]{32})/(?P<record>[0-9a-f]{32})/"
@@ -74,6 +80,11 @@ def segment_key(klass: str, run_id: str, record_id: str, seq: int, digest: bytes
 def manifest_key(run_id: str, record_id: str, digest: bytes) -> str:
     """The key of a manifest whose bytes have this SHA-256."""
     return f"{record_prefix(META, run_id, record_id)}manifest-{digest.hex()[:16]}.json"
+
+
+def audit_key(now: str, what: str, digest: bytes) -> str:
+    """The key of an audit line written at `now` (RFC 3339) about `what` (`erase`, `read`)."""
+    return f"{AUDIT}{now[:10]}/{now[11:].replace(':', '')}-{what}-{digest.hex()[:16]}.json"
 
 
 def parse_key(key: str) -> dict[str, str | None] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -24,17 +24,25 @@ _MAX_SCANNED: Final = 20_000
 """Manifests looked at where there is no index to ask."""
 
 
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
 class VaultReader:
     """Finds records in a store.
 
     Args:
         store: The vault's store.
         retention: Days per class, for records without a manifest; a manifest says its own.
+        clock: What time it is, which decides what has expired.
     """
 
-    def __init__(self, store: Store, retention: Retention | None = None) -> None:
+    def __init__(
+        self, store: Store, retention: Retention | None = None, *, clock: Callable[[], dt.datetime] | None = None
+    ) -> None:
         self.store = store
         self._retention = retention or Retention.model_validate({})
+        self._clock = clock or _now
 
     def records(self, run_id: str) -> list[StoredRecord]:
         """The run's records, oldest first; empty if the vault knows none.
@@ -69,7 +77,7 @@ class VaultReader:
             yield self._stored(f"trace_{parts['run']}", str(parts["record"]), [item])
 
     def _stored(self, run_id: str, record_id: str, objects: list[ObjectInfo]) -> StoredRecord:
-        return StoredRecord(self.store, run_id, record_id, objects, self._retention)
+        return StoredRecord(self.store, run_id, record_id, objects, retention=self._retention, clock=self._clock)
 
     def find_trace(self, trace_id: str) -> str | None:
         """The run that has this OpenTelemetry trace id, by looking through the manifests.
@@ -98,10 +106,18 @@ class StoredRecord:
     """
 
     def __init__(
-        self, store: Store, run_id: str, record_id: str, objects: list[ObjectInfo], retention: Retention
+        self,
+        store: Store,
+        run_id: str,
+        record_id: str,
+        objects: list[ObjectInfo],
+        *,
+        retention: Retention,
+        clock: Callable[[], dt.datetime],
     ) -> None:
         self._store = store
         self._retention = retention
+        self._clock = clock
         self.run_id = run_id
         self.record_id = record_id
         self.objects = tuple(sorted(objects, key=lambda item: item.key))
@@ -263,10 +279,10 @@ class StoredRecord:
         """Whether a segment is past its time and must not be read, even where the bytes are there."""
         segment = self._segments.get(key)
         if segment is not None:
-            return dt.datetime.fromisoformat(segment.expires_at) <= dt.datetime.now(dt.UTC)
+            return dt.datetime.fromisoformat(segment.expires_at) <= self._clock()
         days = layout.days_of(key.split("/", 1)[0], self._retention)
         written = next((item.modified for item in self.objects if item.key == key), None)
-        return written is not None and written + dt.timedelta(days=days) <= dt.datetime.now(dt.UTC)
+        return written is not None and written + dt.timedelta(days=days) <= self._clock()
 
     def _lines(self, key: str) -> list[dict[str, Any]]:
         data = self._store.get(key)

@@ -181,11 +181,10 @@ class S3Store:
             return self._client
 
     def _new_client(self) -> Any:
-        import boto3  # noqa: PLC0415 - takes a second to import
         from botocore.config import Config  # noqa: PLC0415
 
         settings = self._settings
-        return boto3.session.Session().client(
+        return self._session().client(
             "s3",
             endpoint_url=settings.endpoint_url,
             region_name=settings.region,
@@ -198,3 +197,8 @@ class S3Store:
                 user_agent_extra="sealtrace",
             ),
         )
+
+    def _session(self) -> Any:
+        import boto3  # noqa: PLC0415 - takes a second to import
+
+        return boto3.session.Session()
