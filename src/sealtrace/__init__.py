@@ -20,6 +20,7 @@ from .event import EventStatus, Kind, RunEvent
 if TYPE_CHECKING:
     from .agents_sdk import flush, instrument, uninstrument
     from .agents_sdk.annotations import Document, authority, retrieval
+    from .replay.checks import check
     from .run import Run, RunStatus, load
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "SealtraceError",
     "__version__",
     "authority",
+    "check",
     "flush",
     "instrument",
     "load",
@@ -45,6 +47,7 @@ _LAZY = {
     "Run": ".run",
     "RunStatus": ".run",
     "authority": ".agents_sdk.annotations",
+    "check": ".replay.checks",
     "flush": ".agents_sdk",
     "instrument": ".agents_sdk",
     "load": ".run",

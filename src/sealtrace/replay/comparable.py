@@ -15,7 +15,7 @@ from typing import Final
 from ..event import Kind, RunEvent
 from .shape import JSON, is_array, is_object
 
-__all__ = ["PSEUDONYM", "VERSIONS", "Subject", "by_kind_only", "subject"]
+__all__ = ["PSEUDONYM", "VERSIONS", "Subject", "by_kind_only", "parsed_arguments", "subject"]
 
 PSEUDONYM: Final = re.compile(r"<([A-Z][A-Z0-9_]{1,31}):[a-z]{12}>")
 
@@ -100,7 +100,7 @@ def _envelope(event: RunEvent) -> dict[str, JSON]:
 
 
 def _plain(payload: dict[str, JSON]) -> dict[str, JSON]:
-    return {name: _arguments(item) if name == "arguments" else item for name, item in payload.items()}
+    return {name: parsed_arguments(item) if name == "arguments" else item for name, item in payload.items()}
 
 
 def _input(payload: dict[str, JSON]) -> dict[str, JSON]:
@@ -155,13 +155,14 @@ def _item(value: JSON) -> JSON:
     if not is_object(value):
         return value
     return {
-        name: _arguments(item) if name == "arguments" else item
+        name: parsed_arguments(item) if name == "arguments" else item
         for name, item in value.items()
         if name not in _VOLATILE_ITEM
     }
 
 
-def _arguments(value: JSON) -> JSON:
+def parsed_arguments(value: JSON) -> JSON:
+    """Tool arguments as the JSON they are; anything that is not a JSON object or array as it is."""
     if not isinstance(value, str):
         return value
     try:

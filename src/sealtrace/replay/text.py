@@ -7,11 +7,12 @@ from typing import Final
 
 from rich.text import Text
 
+from .checks import CheckResult, Verdict
 from .diff import Change, Diff, Row
 from .jsondiff import Difference
 from .wording import EXPLAINED, difference_lines, plain
 
-__all__ = ["render_diff"]
+__all__ = ["render_checks", "render_diff"]
 
 _MARKS: Final = {
     Change.SAME: ("  ", "dim"),
@@ -20,6 +21,12 @@ _MARKS: Final = {
     Change.MOVED: ("> ", "cyan"),
     Change.ADDED: ("+ ", "green"),
     Change.REMOVED: ("- ", "red"),
+}
+_VERDICTS: Final = {
+    Verdict.PASSED: "green",
+    Verdict.FAILED: "bold red",
+    Verdict.NOT_APPLICABLE: "dim",
+    Verdict.BROKEN: "bold red",
 }
 _MOST: Final = 20
 """Differences listed per event."""
@@ -92,3 +99,16 @@ def _rows(found: Diff) -> Iterator[Text]:
 
 def _notes(notes: Iterable[str]) -> Iterator[Text]:
     return (Text(f"  note: {plain(note)}", "dim") for note in notes)
+
+
+def render_checks(results: Iterable[CheckResult]) -> Text:
+    """What each check says, and of which event."""
+    lines: list[Text] = []
+    for result in results:
+        note = f"  ({plain(result.note)})" if result.note is not None else ""
+        lines.append(Text.assemble((f"{result.verdict:<15}", _VERDICTS[result.verdict]), plain(result.check), note))
+        for violation in result.violations:
+            place = f"event {violation.seq}  " if violation.seq is not None else ""
+            path = f"  at {plain(violation.path)}" if violation.path is not None else ""
+            lines.append(Text(f"    {place}{plain(violation.message)}{path}"))
+    return Text("\n").join(lines)
