@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from .agents_sdk import flush, instrument, uninstrument
     from .agents_sdk.annotations import Document, authority, retrieval
     from .replay.checks import check
+    from .replay.divergence import ReplayDiverged
+    from .replay.effects import effect
+    from .replay.rerun import rerun
     from .run import Run, RunStatus, load
 
 __all__ = [
     "Document",
     "EventStatus",
     "Kind",
+    "ReplayDiverged",
     "Run",
     "RunEvent",
     "RunStatus",
@@ -37,6 +41,7 @@ __all__ = [
     "flush",
     "instrument",
     "load",
+    "rerun",
     "retrieval",
     "uninstrument",
 ]
@@ -44,13 +49,16 @@ __all__ = [
 # The write side needs the Agents SDK, which takes seconds to import; the read side does not.
 _LAZY = {
     "Document": ".agents_sdk.annotations",
+    "ReplayDiverged": ".replay.divergence",
     "Run": ".run",
     "RunStatus": ".run",
     "authority": ".agents_sdk.annotations",
     "check": ".replay.checks",
+    "effect": ".replay.effects",
     "flush": ".agents_sdk",
     "instrument": ".agents_sdk",
     "load": ".run",
+    "rerun": ".replay.rerun",
     "retrieval": ".agents_sdk.annotations",
     "uninstrument": ".agents_sdk",
 }

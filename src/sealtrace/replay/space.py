@@ -59,7 +59,7 @@ class Space:
     ) -> None:
         self._keys = keys
         self._redactor = redactor
-        self._same_key = same_key
+        self.same_key = same_key
         self._ignore = tuple(ignore)
         self._pin = tuple(pin)
         self.memory = redactor.memory()
@@ -121,7 +121,7 @@ class Space:
     def _same_number(self, recorded: JSON, redacted: JSON, raw: JSON) -> bool:
         if not _is_number(recorded) or not _is_number(redacted) or not is_surrogate_number(recorded):
             return False
-        if self._same_key:
+        if self.same_key:
             if _is_number(raw) and surrogate_number(self._keys, raw) == recorded:
                 self.by_key += 1
                 return True
@@ -141,7 +141,7 @@ class Space:
             return True
         if PSEUDONYM.search(recorded) is None:
             return False
-        if not self._same_key and by_kind_only(recorded) == by_kind_only(redacted):
+        if not self.same_key and by_kind_only(recorded) == by_kind_only(redacted):
             self.by_kind += 1
             return True
         return self._aligned(recorded, text)
@@ -176,7 +176,7 @@ class Space:
             found = re.fullmatch("".join([*pieces, re.escape(recorded[at:])]), raw, re.DOTALL)
             if found is None:
                 return False
-            if not self._same_key:
+            if not self.same_key:
                 self.by_kind += 1
                 return True
             if all(self._tagged(*want, value) for want, value in zip(wanted, found.groups(), strict=True)):
