@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "authority",
     "check",
+    "effect",
     "flush",
     "instrument",
     "load",
