@@ -10,9 +10,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from ._guard import safely
 from ._version import __version__
 from .errors import VaultDenied, VaultError, VaultUnavailable
 from .event import EventStatus, RunEvent, Shared, timestamp
@@ -29,6 +31,14 @@ _log: Final = logging.getLogger("sealtrace")
 OnSealed = Callable[[Record, Seal], None]
 
 
+class OnRedacted(Protocol):
+    """What is told of each redaction."""
+
+    def __call__(self, seconds: float, *, failed: bool) -> None:
+        """One payload, redacted or dropped."""
+        ...
+
+
 class Pipeline:
     """The recorder's sink.
 
@@ -38,16 +48,25 @@ class Pipeline:
         keys: For digests.
         sdk_version: Version of the Agents SDK, for the manifest.
         on_sealed: Called once a record's manifest is stored.
+        on_redacted: Told the seconds each redaction took, and whether it failed.
     """
 
     def __init__(
-        self, redactor: Redactor, writer: VaultWriter | None, keys: Keys, *, sdk_version: str, on_sealed: OnSealed
+        self,
+        redactor: Redactor,
+        writer: VaultWriter | None,
+        keys: Keys,
+        *,
+        sdk_version: str,
+        on_sealed: OnSealed,
+        on_redacted: OnRedacted,
     ) -> None:
         self._redactor = redactor
         self._writer = writer
         self._keys = keys
         self._sdk_version = sdk_version
         self._on_sealed = on_sealed
+        self._on_redacted = on_redacted
         self._told: set[str] = set()
 
     def write(self, draft: Draft, record: Record) -> None:
@@ -59,6 +78,10 @@ class Pipeline:
             self._writer.append(event)
         except VaultError as error:
             self._tell(error)
+        except Exception:
+            # A fault of ours: the event is lost, and the manifest must say so.
+            record.count_drop()
+            raise
 
     def _made_safe(self, draft: Draft, record: Record) -> RunEvent:
         event = draft.event
@@ -66,6 +89,7 @@ class Pipeline:
             return event
         if record.memory is None:
             record.memory = self._redactor.memory()
+        started = time.perf_counter()
         try:
             digests = self._digests(draft.digest)
             done = self._redactor.redact(
@@ -73,7 +97,9 @@ class Pipeline:
             )
         except BaseException:  # noqa: BLE001 - fail closed: whatever it was, the raw payload goes no further
             record.redaction_failed += 1
+            safely(self._on_redacted, time.perf_counter() - started, failed=True)
             return dataclasses.replace(event, payload=None, status=EventStatus.REDACTION_FAILED)
+        safely(self._on_redacted, time.perf_counter() - started, failed=False)
         return dataclasses.replace(event, payload=done.value, redactions=done.counts, digests=digests)
 
     def _digests(self, raw: dict[str, Any]) -> dict[str, Any]:

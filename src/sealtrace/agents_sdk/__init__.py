@@ -10,7 +10,7 @@ from typing import Any, Final
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 from opentelemetry.trace import TracerProvider
 
-from .._guard import report
+from .._guard import report, safely
 from ..errors import SealtraceError
 from ..settings import Settings, load_settings
 from .runtime import Runtime
@@ -71,7 +71,7 @@ def flush(timeout: float = 10.0) -> bool:
         or the vault did not take it, in which case it stays queued.
     """
     runtime = _runtime
-    return True if runtime is None else runtime.recorder.flush(timeout)
+    return True if runtime is None else bool(safely(runtime.recorder.flush, timeout))
 
 
 def current() -> Runtime | None:

@@ -19,7 +19,7 @@ from ..record import Record
 from .calls import RunCall
 from .capture_model import ModelCapture
 from .capture_tools import ToolCapture
-from .codec import Snapshot, approval_facts, error_facts
+from .codec import Snapshot, approval_facts, class_name, error_facts
 from .frames import FRAME, VIA, Frame
 from .processor import MODEL_CALL, TraceListener
 from .requests import input_payload
@@ -79,7 +79,8 @@ class Capture(ModelCapture, ToolCapture, TraceListener):
             else:
                 config = call.kwargs.get("run_config")
                 record = self.recorder.record(getattr(config, "trace_id", None) or f"trace_{uuid.uuid4().hex}")
-                record.workflow_name = record.workflow_name or getattr(config, "workflow_name", None)
+                if record.workflow_name is None and config is not None:
+                    record.workflow_name = self.clean(config.workflow_name)
             self.trace_known(frame, record)
             return
         trace = get_current_trace()
@@ -145,7 +146,7 @@ class Capture(ModelCapture, ToolCapture, TraceListener):
 
     def _failure(self, frame: Frame, record: Record, error: BaseException) -> None:
         snapshot = Snapshot()
-        name = type(error).__name__
+        name = class_name(error)
         record.ended_as("cancelled" if isinstance(error, asyncio.CancelledError | GeneratorExit) else "error", name)
         self.at_once(Kind.ERROR, frame, record, error_facts(error, snapshot), snapshot=snapshot, error_type=name)
 

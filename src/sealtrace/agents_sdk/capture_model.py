@@ -11,7 +11,7 @@ from agents.version import __version__ as sdk_version
 from .._version import __version__
 from ..event import Kind
 from .calls import ModelCall
-from .codec import Snapshot, error_facts, settings_fields, usage_fields
+from .codec import Snapshot, class_name, error_facts, settings_fields, usage_fields
 from .emitter import Emitter, Pending
 from .processor import MODEL_CALL
 from .requests import build_request
@@ -91,7 +91,7 @@ class ModelCapture(Emitter):
         token.done = True
         MODEL_CALL.set(None)
         event: Pending = token.event
-        error_type = type(error).__name__ if error is not None else None
+        error_type = class_name(error) if error is not None else None
         if error is not None:
             event.payload["error"] = error_facts(error, event.snapshot)
         if response is not None:

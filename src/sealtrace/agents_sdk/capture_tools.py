@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..event import Kind
 from .calls import GuardrailCall, HandoffCall, NativeCall, ToolCall
-from .codec import Snapshot, error_facts, tool_result, verdict
+from .codec import Snapshot, class_name, error_facts, tool_result, verdict
 from .emitter import Emitter, Pending
 from .frames import VIA
 
@@ -55,7 +55,7 @@ class ToolCapture(Emitter):
         """The tool raised and the SDK is about to turn that into text for the model."""
         token = _TOOL.get()
         if token is not None:
-            token.error_type = type(error).__name__
+            token.error_type = class_name(error)
             token.payload["error"] = error_facts(error, token.snapshot)
 
     # tools the SDK runs itself
@@ -119,7 +119,7 @@ class ToolCapture(Emitter):
         return self.clean(call_id) if call_id else ""
 
     def _result(self, token: Pending, payload: dict[str, Any], error: BaseException | None) -> None:
-        error_type = type(error).__name__ if error is not None else token.error_type
+        error_type = class_name(error) if error is not None else token.error_type
         if error_type is not None and token.entry is not None and token.entry.kind == "tool":
             token.entry.error_type = error_type
         token.payload |= payload
@@ -160,7 +160,7 @@ class ToolCapture(Emitter):
             event.payload["error"] = error_facts(error, event.snapshot)
         else:
             event.payload["to"] = target.name
-        self.end(event, error_type=type(error).__name__ if error is not None else None)
+        self.end(event, error_type=class_name(error) if error is not None else None)
         if error is None:
             event.frame.agent = self.clean(target.name)
             event.record.agents.setdefault(event.frame.agent)
@@ -196,7 +196,7 @@ class ToolCapture(Emitter):
             event.payload["error"] = error_facts(error, event.snapshot)
         else:
             event.payload |= verdict(getattr(output, "output", output), event.snapshot)
-        self.end(event, error_type=type(error).__name__ if error is not None else None)
+        self.end(event, error_type=class_name(error) if error is not None else None)
 
     # MCP
 
@@ -219,7 +219,7 @@ class ToolCapture(Emitter):
         else:
             event.payload["tools"] = [_mcp_tool(tool, event.snapshot) for tool in tools]
             event.digest = {"tools": event.payload["tools"]}
-        self.end(event, error_type=type(error).__name__ if error is not None else None)
+        self.end(event, error_type=class_name(error) if error is not None else None)
 
     def computer_resolved(self, computer: Any) -> None:
         """Environment and size of a computer, which the model is told each turn."""

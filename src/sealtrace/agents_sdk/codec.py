@@ -11,6 +11,7 @@ import dataclasses
 import datetime as dt
 import enum
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ from pydantic import BaseModel
 __all__ = [
     "Snapshot",
     "approval_facts",
+    "class_name",
     "dropped",
     "error_facts",
     "handoff_spec",
@@ -51,6 +53,7 @@ __all__ = [
 ]
 
 _MAX_DEPTH: Final = 64
+_CLASS_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _DATE_TYPES: Final = (dt.datetime, dt.date, dt.time)
 
 # Every ModelSettings field that is recorded. `extra_headers` is not: it carries credentials.
@@ -290,9 +293,18 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
     return False
 
 
+def class_name(error: BaseException) -> str:
+    """The exception's class name, or `_OTHER` where it is none a programmer would write.
+
+    It goes to spans and envelopes, and a class made at run time can be called anything.
+    """
+    name = type(error).__name__
+    return name if _CLASS_NAME.match(name) else "_OTHER"
+
+
 def error_facts(error: BaseException, snapshot: Snapshot) -> dict[str, Any]:
     """Type and message of an exception; the message is content and goes to the vault only."""
-    return {"type": type(error).__name__, "message": snapshot.take(str(error))}
+    return {"type": class_name(error), "message": snapshot.take(str(error))}
 
 
 def verdict(output: Any, snapshot: Snapshot) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from agents.tracing import (
 from .._guard import safely
 from ..record import Record
 from ..recorder import Recorder
+from ..redaction import IdentifierGate
 from ..settings import Settings
 from .frames import FRAME, Frame
 from .spanbook import Root, SpanBook, SpanEntry
@@ -80,13 +81,13 @@ class SealtraceProcessor(TracingProcessor):
     """Registered with the SDK; lives on the agent's thread, so it is short and guarded."""
 
     def __init__(
-        self, recorder: Recorder, book: SpanBook, settings: Settings, listener: TraceListener, tag: Any
+        self, recorder: Recorder, book: SpanBook, settings: Settings, listener: TraceListener, gate: IdentifierGate
     ) -> None:
         self._recorder = recorder
         self._book = book
         self._settings = settings
         self._listener = listener
-        self._tag = tag
+        self._gate = gate
 
     # what the SDK calls
 
@@ -125,7 +126,7 @@ class SealtraceProcessor(TracingProcessor):
         attributes: dict[str, Any] = {"sealtrace.sdk.trace_id": trace_id}
         if trace is not None:
             attributes |= self._trace_attributes(trace)
-            record.workflow_name = record.workflow_name or attributes["sealtrace.workflow.name"]
+            record.workflow_name = record.workflow_name or self._gate.clean(trace.name)
             record.group_tag = record.group_tag or attributes.get("sealtrace.session.tag")
         if self._settings.replay_url:
             attributes["sealtrace.replay.url"] = f"{self._settings.replay_url.rstrip('/')}/runs/{record.run_id}"
@@ -135,7 +136,7 @@ class SealtraceProcessor(TracingProcessor):
         out: dict[str, Any] = {"sealtrace.workflow.name": trace.name}
         group = getattr(trace, "group_id", None)
         if group:
-            out["sealtrace.session.tag"] = self._tag(group)
+            out["sealtrace.session.tag"] = self._gate.tag(group)
             if self._settings.raw_group_id:
                 out["gen_ai.conversation.id"] = group
         metadata = getattr(trace, "metadata", None)

@@ -8,14 +8,14 @@ from typing import Any, Final
 from agents.version import __version__ as sdk_version
 from opentelemetry.trace import TracerProvider
 
-from .._guard import safely
+from .._guard import failures, safely
 from ..keys import Keys
 from ..pipeline import Pipeline
 from ..record import Record
 from ..recorder import Recorder
 from ..redaction import IdentifierGate, Policy, Redactor
 from ..settings import Settings
-from ..telemetry import SpanWriter
+from ..telemetry import MeteredStore, Metrics, SpanWriter
 from ..vault import Seal, VaultWriter, open_store
 from . import compat, seams
 from .capture import Capture
@@ -50,9 +50,17 @@ class Runtime:
             max_string_bytes=settings.max_string_bytes,
         )
         self.gate = IdentifierGate(self.keys, self.redactor)
-        self.spans = SpanWriter(tracer_provider, self.gate, settings)
+        self.metrics = Metrics(genai=settings.genai_metrics)
+        self.spans = SpanWriter(tracer_provider, self.gate, settings, self.metrics)
         self.writer = self._writer()
-        pipeline = Pipeline(self.redactor, self.writer, self.keys, sdk_version=sdk_version, on_sealed=self._sealed)
+        pipeline = Pipeline(
+            self.redactor,
+            self.writer,
+            self.keys,
+            sdk_version=sdk_version,
+            on_sealed=self._sealed,
+            on_redacted=self.metrics.redacted,
+        )
         self.recorder = Recorder(
             pipeline,
             max_events=settings.queue_events,
@@ -62,14 +70,14 @@ class Runtime:
         self.book = SpanBook(self.spans)
         self.recorder.on_closing = self.book.close_roots
         self.capture = Capture(self.recorder, self.book, settings, self.gate.clean)
-        self.processor = SealtraceProcessor(self.recorder, self.book, settings, self.capture, self.gate.tag)
+        self.processor = SealtraceProcessor(self.recorder, self.book, settings, self.capture, self.gate)
         self.registration = Registration(self.processor, self.book, keep_vendor_exporter=settings.keep_openai_exporter)
         self.report = compat.check()
 
     def _writer(self) -> VaultWriter | None:
         if self.settings.vault is None:
             return None
-        store = open_store(self.settings.vault, self.settings)
+        store = MeteredStore(open_store(self.settings.vault, self.settings), self.metrics)
         return VaultWriter(store, self.settings, ruleset_hash=self.redactor.ruleset_hash)
 
     def start(self) -> None:
@@ -80,6 +88,7 @@ class Runtime:
         seams.install()
         self.registration.register()
         seams.observe(self.capture)
+        self._watch()
         if not self.report.complete:
             missing = ", ".join(name for name, found in self.report.seams.items() if not found)
             _log.warning(
@@ -96,6 +105,21 @@ class Runtime:
         self.registration.unregister()
         seams.uninstall()
         self.recorder.shutdown(self.settings.exit_timeout)
+        self.metrics.unwatch()
+
+    def _watch(self) -> None:
+        recorder, writer = self.recorder, self.writer
+        self.metrics.watch(
+            {
+                "sealtrace.queue.events": lambda: recorder.waiting[0],
+                "sealtrace.queue.bytes": lambda: recorder.waiting[1],
+                "sealtrace.spool.bytes": lambda: writer.held_bytes if writer is not None else 0,
+                "sealtrace.payloads.dropped": lambda: recorder.dropped,
+                "sealtrace.events.lost": lambda: recorder.lost,
+                "sealtrace.attributes.refused": lambda: self.spans.refused,
+                "sealtrace.failures": lambda: sum(failures().values()),
+            }
+        )
 
     def _run_starts(self) -> None:
         self.registration.ensure()

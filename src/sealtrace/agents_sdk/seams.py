@@ -162,8 +162,9 @@ class _SeamModel(Model):
             async for event in stream:
                 yield event
             return
-        call = ModelCall.of(self._name, args, kwargs, stream=True, wanted=self._wanted)
-        token = safely(observer.model_started, call)
+        token = safely(
+            lambda: observer.model_started(ModelCall.of(self._name, args, kwargs, stream=True, wanted=self._wanted))
+        )
         watch = _StreamWatch(observer, token)
         try:
             if hasattr(stream, "aclose"):
