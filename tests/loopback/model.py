@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from agents import Model, ModelResponse, Usage
+from agents import Model, ModelResponse, Usage, generation_span
 from openai.types.responses import Response, ResponseStreamEvent
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 from pydantic import TypeAdapter
@@ -30,9 +30,11 @@ class OwnModel(Model):
 
     Args:
         steps: The script, or a function from the request to a step.
+        spans: Whether it opens a generation span, as the SDK's own models do.
     """
 
-    def __init__(self, steps: Iterable[Step] | Callable[[dict[str, Any]], Step] = ()) -> None:
+    def __init__(self, steps: Iterable[Step] | Callable[[dict[str, Any]], Step] = (), *, spans: bool = False) -> None:
+        self._spans = spans
         self.asked: list[dict[str, Any]] = []
         self.answered: list[Any] = []
         self._lock = threading.Lock()
@@ -66,7 +68,8 @@ class OwnModel(Model):
         **kwargs: Any,
     ) -> ModelResponse:
         """The whole answer."""
-        step = self._step(_request(system_instructions, input, model_settings, args, kwargs))
+        with generation_span(model="own-model", disabled=not self._spans):
+            step = self._step(_request(system_instructions, input, model_settings, args, kwargs))
         done = Response.model_validate(wire.response({"model": "own-model"}, step))
         usage = Usage(
             requests=1,
@@ -87,7 +90,8 @@ class OwnModel(Model):
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """The answer as events."""
-        step = self._step(_request(system_instructions, input, model_settings, args, kwargs))
+        with generation_span(model="own-model", disabled=not self._spans):
+            step = self._step(_request(system_instructions, input, model_settings, args, kwargs))
         for event in wire.response_events({"model": "own-model"}, step):
             yield _EVENT.validate_python(event)
 

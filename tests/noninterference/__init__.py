@@ -1,0 +1,1 @@
+"""Does recording ever change the run?"""
