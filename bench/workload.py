@@ -6,10 +6,14 @@ nothing of sealtrace. The model answers from memory, in one of two ways:
 * `client`: the SDK's own Responses model and the vendor's client over an in-memory transport; the requests
   and answers are built and parsed as in production, only the network is missing.
 * `own`: a model class of the application's, which builds nothing; the least work a run can be.
+
+Either lets a few milliseconds pass before it answers, as any model does many times over: that costs no CPU,
+and background threads get their turn when they would, not in the middle of the agent's work.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -20,6 +24,7 @@ from openai import AsyncOpenAI
 from openai.types.responses import Response
 from pydantic import BaseModel
 
+LATENCY = 0.003  # seconds
 QUESTION = "Where is order A-1001 of jane.roe@example.com, and how do I send it back?"
 NOTE = "Please read the terms of your order carefully before you return it. " * 25  # a tool result of about 2 KB
 
@@ -90,7 +95,8 @@ def _client_model() -> agents.Model:
 
     bodies = [json.dumps(_answer(step)).encode() for step in range(3)]
 
-    def handle(request: httpx2.Request) -> httpx2.Response:
+    async def handle(request: httpx2.Request) -> httpx2.Response:
+        await asyncio.sleep(LATENCY)
         asked = json.loads(request.content)["input"]
         step = 0 if isinstance(asked, str) else _step(asked)
         return httpx2.Response(200, content=bodies[step], headers={"content-type": "application/json"})
@@ -115,6 +121,7 @@ class _OwnModel(agents.Model):
         **kwargs: Any,
     ) -> agents.ModelResponse:
         with response_span() as span:
+            await asyncio.sleep(LATENCY)
             done = self._answers[0 if isinstance(input, str) else _step(input)]
             span.span_data.response = done
             span.span_data.input = input
