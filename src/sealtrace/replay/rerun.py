@@ -64,7 +64,7 @@ def rerun(
     options = Options(
         guardrails=guardrails,
         redirects=Redirects(redirect),
-        agents=tuple(agents),
+        agents=agents,
         exceptions={cls.__name__: cls for cls in exceptions},
     )
     return ReplaySession(Replayer(ledger, gate, options))
