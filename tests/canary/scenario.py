@@ -17,6 +17,8 @@ from typing import Annotated, Any
 
 from agents import (
     Agent,
+    ApplyPatchTool,
+    CustomTool,
     FileSearchTool,
     GuardrailFunctionOutput,
     HostedMCPTool,
@@ -29,6 +31,7 @@ from agents import (
     RunConfig,
     RunContextWrapper,
     Runner,
+    ShellTool,
     SQLiteSession,
     ToolGuardrailFunctionOutput,
     ToolOutputImage,
@@ -41,6 +44,7 @@ from agents import (
     tool_input_guardrail,
     tool_output_guardrail,
 )
+from agents.editor import ApplyPatchResult
 from mcp.server import MCPServer as McpImplementation
 from mcp.server.mcpserver.exceptions import ToolError
 from openai import AsyncOpenAI
@@ -127,6 +131,21 @@ class Escalation(BaseModel):
 
 class DeskError(Exception):
     """An error of the application's own."""
+
+
+class Editor:
+    """Applies a patch to nothing."""
+
+    def __init__(self, see: Callable[[Any], None], output: str) -> None:
+        self._see = see
+        self._output = output
+
+    def create_file(self, operation: Any) -> ApplyPatchResult:
+        """Note the diff."""
+        self._see(operation.diff)
+        return ApplyPatchResult(status="completed", output=self._output)
+
+    update_file = delete_file = create_file
 
 
 @dataclass
@@ -317,7 +336,7 @@ class Desk:
             instructions=f"Sort the questions. {self.c.instructions}",
             model=self.model,
             model_settings=self._settings(retries=True),
-            tools=[*self._tools(), self._helper_tool(), *self._hosted_tools()],
+            tools=[*self._tools(), self._helper_tool(), *self._native_tools(), *self._hosted_tools()],
             mcp_servers=[self._mcp()],
             handoffs=[self._handoff()],
             input_guardrails=[guardrail],
@@ -394,7 +413,32 @@ class Desk:
             see(Place.APPLICATION, data)
             return ToolOutputImage(image_url=f"data:image/png;base64,{data}")
 
-        return [lookup, flaky, explode, picture]
+        @tool_input_guardrail(name="never")
+        def refuse(data: Any) -> ToolGuardrailFunctionOutput:
+            return ToolGuardrailFunctionOutput.reject_content(f"Not allowed. {c.tool_rejection}")
+
+        @function_tool(tool_input_guardrails=[refuse])
+        def forbidden() -> str:
+            """Must never be called."""
+            raise AssertionError
+
+        return [lookup, flaky, explode, picture, forbidden]
+
+    def _native_tools(self) -> list[Any]:
+        c, see = self.c, self.witness.see
+
+        def shell(request: Any) -> str:
+            see(Place.APPLICATION, request.data.action.commands)
+            return c.shell_output
+
+        async def custom(context: Any, given: str) -> str:
+            see(Place.APPLICATION, given)
+            return c.custom_tool_output
+
+        if self.kind == CHAT:
+            return []
+        editor = Editor(lambda diff: see(Place.APPLICATION, diff), c.patch_output)
+        return [ShellTool(shell), ApplyPatchTool(editor), CustomTool("grep", "Searches.", custom)]
 
     def _helper_tool(self) -> Any:
         helper = Agent("Helper", instructions="Help.", model=self.model)
@@ -470,6 +514,9 @@ class Desk:
         hosted = [
             items.file_search(c.file_search_query, c.file_search_result),
             items.web_search(c.web_search_query),
+            items.shell(c.shell_command, "call_shell"),
+            items.patch(f"+{c.patch_diff}\n", "call_patch"),
+            items.custom("grep", c.custom_tool_input, "call_grep"),
             items.hosted_mcp("find", {"q": c.hosted_mcp_argument}, c.hosted_mcp_result),
         ]
         calls = [
@@ -477,6 +524,7 @@ class Desk:
             items.call("flaky", {}, "call_flaky"),
             items.call("picture", {}, "call_picture"),
             items.call("ask_helper", {"input": c.agent_tool_input}, "call_helper"),
+            items.call("forbidden", {}, "call_forbidden"),
             items.call("remember", {"note": c.mcp_argument}, "call_remember"),
             items.call("forget", {}, "call_forget"),
         ]

@@ -111,3 +111,26 @@ def hosted_mcp(name: str, arguments: dict[str, Any], output: str) -> Item:
         "output": output,
         "status": "completed",
     }
+
+
+def shell(command: str, call_id: str) -> Item:
+    """A call of the shell tool, which the SDK runs."""
+    action = {"commands": [command]}
+    return {"type": "shell_call", "id": f"sh_{next(_ids)}", "call_id": call_id, "action": action, "status": "completed"}
+
+
+def patch(diff: str, call_id: str) -> Item:
+    """A call of the apply_patch tool, which the SDK runs."""
+    operation = {"type": "create_file", "path": "a.txt", "diff": diff}
+    return {
+        "type": "apply_patch_call",
+        "id": f"ap_{next(_ids)}",
+        "call_id": call_id,
+        "operation": operation,
+        "status": "completed",
+    }
+
+
+def custom(name: str, text: str, call_id: str) -> Item:
+    """A call of a custom tool: plain text in, plain text out."""
+    return {"type": "custom_tool_call", "id": f"ct_{next(_ids)}", "call_id": call_id, "name": name, "input": text}

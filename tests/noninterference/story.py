@@ -124,8 +124,6 @@ class Hooks(RunHooks[Any]):
         self._story.note(f"hook handoff {from_agent.name} {to_agent.name}")
 
 
-_PATCH = {"type": "create_file", "path": "a.txt", "diff": "+hello\n"}
-
 SCRIPTS: dict[str, list[Step]] = {
     "main": [
         Failure("try again", 503),
@@ -137,20 +135,8 @@ SCRIPTS: dict[str, list[Step]] = {
             items.call("broken", {}, "call_broken"),
             items.call("ask_helper", {"input": "help me"}, "call_helper"),
             items.call("write", {"text": "z"}, "call_write"),
-            {
-                "type": "shell_call",
-                "id": "sh_1",
-                "call_id": "call_shell",
-                "action": {"commands": ["ls"]},
-                "status": "completed",
-            },
-            {
-                "type": "apply_patch_call",
-                "id": "ap_1",
-                "call_id": "call_patch",
-                "operation": _PATCH,
-                "status": "completed",
-            },
+            items.shell("ls", "call_shell"),
+            items.patch("+hello\n", "call_patch"),
         ),
         reply(items.message("helped")),
         reply(items.call("transfer_to_closer", {}, "call_over")),
