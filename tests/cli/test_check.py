@@ -16,7 +16,7 @@ from sealtrace.replay import golden
 def run(tmp_path, monkeypatch):
     """A golden of a run that cites what it did not retrieve, beside a module with a check."""
     talk = Conversation().user("Hi").says("See [made-up].")
-    golden.add(loaded(talk), name="g", entry="shop:agent", reason="test", at=NOW, directory=tmp_path, redactor=None)
+    golden.add(loaded(talk), name="g", entry="shop:agent", reason="test", when=NOW, directory=tmp_path, redactor=None)
     (tmp_path / "own_checks.py").write_text("import sealtrace\n\n@sealtrace.check\ndef mine(run): return True\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])

@@ -17,7 +17,7 @@ def runs(tmp_path):
     talks = {"a": refund("x"), "b": refund("y"), "c": refund("z", instructions="TRIAGE v2")}
     for name, talk in talks.items():
         golden.add(
-            loaded(talk), name=name, entry="shop:agent", reason="test", at=NOW, directory=tmp_path, redactor=None
+            loaded(talk), name=name, entry="shop:agent", reason="test", when=NOW, directory=tmp_path, redactor=None
         )
     return {name: str(tmp_path / f"{name}.json") for name in talks}
 

@@ -22,7 +22,7 @@ from sealtrace.run import Finding, RunStatus
 
 
 def _add(tmp_path, run, **options):
-    given = {"name": "refund", "entry": "shop.agents:triage", "reason": "the good path", "at": NOW, "redactor": None}
+    given = {"name": "refund", "entry": "shop.agents:triage", "reason": "the good path", "when": NOW, "redactor": None}
     return golden.add(run, directory=tmp_path, **(given | options))
 
 
@@ -146,7 +146,7 @@ def test_accepting_keeps_the_history(tmp_path, no_ci):
     """An accepted change replaces the run and adds a line to the history."""
     first = _add(tmp_path, loaded(refund()))
     golden.save(
-        first, loaded(refund(instructions="v2")), reason="new tone", at=NOW, what=["event 2 $.request.instructions"]
+        first, loaded(refund(instructions="v2")), reason="new tone", when=NOW, what=["event 2 $.request.instructions"]
     )
     read = golden.load(first.path)
     assert [(change.action, change.reason) for change in read.history] == [
@@ -165,10 +165,10 @@ def test_ci_never_accepts(tmp_path, monkeypatch, value, refused):
     monkeypatch.setenv("CI", value)
     if refused:
         with pytest.raises(GoldenError, match="CI is set"):
-            golden.save(first, loaded(refund("y")), reason="why not", at=NOW, what=())
+            golden.save(first, loaded(refund("y")), reason="why not", when=NOW, what=())
         assert first.path.read_bytes() == before
     else:
-        golden.save(first, loaded(refund("y")), reason="why not", at=NOW, what=())
+        golden.save(first, loaded(refund("y")), reason="why not", when=NOW, what=())
         assert first.path.read_bytes() != before
 
 

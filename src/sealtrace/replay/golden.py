@@ -13,15 +13,15 @@ import json
 import os
 import re
 import tempfile
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from .._version import __version__
 from ..errors import GoldenError, NotComparable, RedactionFailed
-from ..event import RunEvent
+from ..event import Kind, RunEvent, timestamp
 from ..redaction import Redactor
 from ..run import JoinedRecord, Run
 from ..run.findings import NO_PAYLOAD
@@ -29,7 +29,7 @@ from ..vault import RecordHeader
 from .compact import compact, expand
 from .shape import JSON, at, is_array, is_object
 
-__all__ = ["DIRECTORY", "Change", "Golden", "add", "find", "load", "save"]
+__all__ = ["DIRECTORY", "Change", "Golden", "add", "find", "is_golden", "kept", "load", "refuse_in_ci", "save"]
 
 DIRECTORY: Final = Path("tests/golden")
 """Where goldens are, unless the user says otherwise."""
@@ -84,14 +84,26 @@ class Golden:
     history: tuple[Change, ...]
     path: Path
 
-    @cached_property
+    @property
+    def input(self) -> JSON:
+        """The first run's input, redacted: text or a list of items."""
+        return next((at(event.payload, "input") for event in self.run.events if event.kind is Kind.INPUT), None)
+
+    @property
     def title(self) -> str:
         """Name, entry and size in one line."""
         return f"{self.name}: {self.entry}, {len(self.run.events)} events"
 
 
 def add(
-    run: Run, *, name: str, entry: str, reason: str, at: str, directory: Path = DIRECTORY, redactor: Redactor | None
+    run: Run,
+    *,
+    name: str,
+    entry: str,
+    reason: str,
+    directory: Path = DIRECTORY,
+    redactor: Redactor | None,
+    when: str | None = None,
 ) -> Golden:
     """Write a recorded run as a golden.
 
@@ -100,10 +112,10 @@ def add(
         name: A new name: letters, digits, dots, dashes, underscores.
         entry: The code to rerun, `package.module:agent_or_function`.
         reason: Why this run is worth keeping.
-        at: Now, RFC 3339.
-        directory: Where goldens are kept.
         redactor: Applied once more to what the vault gave, since a repository is read by more people;
             None where that is not wanted.
+        directory: Where goldens are kept.
+        when: RFC 3339; now by default.
 
     Raises:
         GoldenError: The name is taken or no name, the entry is no entry, there is no reason.
@@ -113,24 +125,23 @@ def add(
     if not _ENTRY.match(entry):
         raise GoldenError(f"{entry!r} is no entry: name code as package.module:agent, as in shop.agents:triage")
     _refuse_empty_reason(reason)
-    _refuse_incomplete(run)
     if path.exists():
         raise GoldenError(f"{path} exists; change it with `sealtrace golden accept {name} --reason …`")
-    history = (Change(at, "added", reason),)
-    golden = Golden(name, entry, _for_a_repository(run, redactor), history, path)
+    history = (Change(when or _now(), "added", reason),)
+    golden = Golden(name, entry, kept(run, redactor), history, path)
     _write(golden)
     return golden
 
 
-def save(golden: Golden, run: Run, *, reason: str, at: str, what: Iterable[str]) -> Golden:
+def save(golden: Golden, run: Run, *, reason: str, what: Iterable[str], when: str | None = None) -> Golden:
     """Replace a golden's run, and say why.
 
     Args:
         golden: As it was loaded.
         run: What to keep from now on.
         reason: Why the change is right.
-        at: Now, RFC 3339.
         what: What changed, a line each.
+        when: RFC 3339; now by default.
 
     Raises:
         GoldenError: There is no reason, or this is a CI job, where nobody can have looked at it.
@@ -139,7 +150,7 @@ def save(golden: Golden, run: Run, *, reason: str, at: str, what: Iterable[str])
     refuse_in_ci()
     _refuse_empty_reason(reason)
     _refuse_incomplete(run)
-    history = (*golden.history, Change(at, "accepted", reason, what=tuple(what)))
+    history = (*golden.history, Change(when or _now(), "accepted", reason, what=tuple(what)))
     changed = dataclasses.replace(golden, run=run, history=history)
     _write(changed)
     return changed
@@ -155,10 +166,15 @@ def refuse_in_ci() -> None:
         raise GoldenError("CI is set: a golden is accepted on a developer's machine and committed, never in CI")
 
 
+def _now() -> str:
+    """The time, RFC 3339."""
+    return timestamp(time.time_ns())
+
+
 def find(directory: Path = DIRECTORY) -> Iterator[Path]:
     """Files of goldens in a directory and below, by path."""
     for path in sorted(directory.rglob("*.json")):
-        if _is_golden(path):
+        if is_golden(path):
             yield path
 
 
@@ -205,8 +221,14 @@ def _refuse_incomplete(run: Run) -> None:
         raise NotComparable(f"run {run.id} is not whole, so it could never rerun: {'; '.join(dict.fromkeys(problems))}")
 
 
-def _for_a_repository(run: Run, redactor: Redactor | None) -> Run:
-    """The run with what a golden keeps of it."""
+def kept(run: Run, redactor: Redactor | None) -> Run:
+    """What a golden keeps of a run, redacted once more.
+
+    Raises:
+        NotComparable: The run is not whole.
+        GoldenError: Something of it cannot be made safe for a repository.
+    """
+    _refuse_incomplete(run)
     records: list[JoinedRecord] = []
     for record in run.records:
         memory = redactor.memory() if redactor is not None else None
@@ -333,7 +355,8 @@ def _read_header(data: dict[str, JSON]) -> RecordHeader:
     return RecordHeader(**values)
 
 
-def _is_golden(path: Path) -> bool:
+def is_golden(path: Path) -> bool:
+    """Whether a file says that it is a golden."""
     try:
         with path.open(encoding="utf-8") as file:
             return '"sealtrace_golden"' in file.read(64)

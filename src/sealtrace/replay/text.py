@@ -10,9 +10,10 @@ from rich.text import Text
 from .checks import CheckResult, Verdict
 from .diff import Change, Diff, Row
 from .jsondiff import Difference
+from .report import Divergence, Outcome, Report
 from .wording import EXPLAINED, difference_lines, plain
 
-__all__ = ["render_checks", "render_diff"]
+__all__ = ["render_checks", "render_diff", "render_report"]
 
 _MARKS: Final = {
     Change.SAME: ("  ", "dim"),
@@ -112,3 +113,52 @@ def render_checks(results: Iterable[CheckResult]) -> Text:
             path = f"  at {plain(violation.path)}" if violation.path is not None else ""
             lines.append(Text(f"    {place}{plain(violation.message)}{path}"))
     return Text("\n").join(lines)
+
+
+_OUTCOMES: Final = {
+    Outcome.SAME: "bold green",
+    Outcome.DIVERGED: "bold red",
+    Outcome.NOT_COMPARABLE: "bold yellow",
+}
+
+
+def render_report(report: Report) -> Text:
+    """A rerun: what it was, how it ended, the one difference, what was served and refused."""
+    return Text("\n").join([*_outcome_lines(report), *_served(report), *_notes(report.notes)])
+
+
+def _outcome_lines(report: Report) -> Iterator[Text]:
+    verdict = (str(report.outcome).upper(), _OUTCOMES[report.outcome])
+    where = f"  {_of(report.divergence)}" if report.divergence is not None else f"  {plain(report.run_id)}"
+    yield Text.assemble(verdict, where, ("  ", ""), (f"[{report.mode}]", "dim"), f"  exit {report.exit_code}")
+    if report.reason is not None:
+        yield Text(f"  {plain(report.reason)}")
+    found = report.divergence
+    if found is not None:
+        yield Text.assemble(("  class: ", "dim"), (str(found.cause), "bold"), f": {EXPLAINED[found.cause]}")
+        yield Text(f"  {plain(found.message)}")
+        yield from _difference(found.difference)
+    if report.later:
+        yield Text(f"  {report.later} later differences not shown, most of them caused by this one", "dim")
+
+
+def _of(divergence: Divergence) -> str:
+    event = f"event {divergence.seq}" if divergence.seq is not None else "no recorded event"
+    names = [str(divergence.kind), *(name for name in (divergence.agent, divergence.tool) if name)]
+    return f"{event}  {plain(' '.join(names))}"
+
+
+def _served(report: Report) -> Iterator[Text]:
+    receipt = report.receipt
+    parts = [f"{report.matched}/{report.total} events matched"]
+    parts += [f"{receipt.total(what)} {what}" for what in ("served", "live", "refused", "unconsumed")]
+    parts.append("network touched" if receipt.network_touched else "no network touched")
+    yield Text(f"  {' | '.join(parts)}", "dim")
+    if receipt.blocked:
+        counted = ", ".join(f"{count} {plain(name)}" for name, count in receipt.blocked.items())
+        yield Text(f"  blocked: {counted}", "yellow")
+    if report.ignored:
+        counted = ", ".join(f"{plain(path)} ({count})" for path, count in report.ignored.items())
+        yield Text(f"  not looked at: {counted}", "yellow")
+    if report.by_kind:
+        yield Text(f"  {report.by_kind} redacted values compared by kind only", "dim")

@@ -61,9 +61,14 @@ class Run:
     findings: tuple[Finding, ...]
     linked_event: int | None = None
 
-    @cached_property
+    @property
     def events(self) -> tuple[RunEvent, ...]:
         """All events in order: by record, oldest first, then by seq."""
+        return self._events
+
+    @cached_property
+    def _events(self) -> tuple[RunEvent, ...]:
+        # Apart from `events`, which so fits a protocol that asks for a property.
         return tuple(event for record in self.records for event in record.events)
 
     def event(self, seq: int, record_id: str | None = None) -> RunEvent:
