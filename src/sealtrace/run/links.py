@@ -75,7 +75,8 @@ def _link(given: str) -> Reference:
         raise RunNotFound("that is not a link", run=given) from None
     steps = [step for step in parts.path.split("/") if step]
     event = _event(parts.query)
-    for name, identifier in zip(steps[-2:-1], steps[-1:], strict=True):
+    if len(steps) >= 2:
+        name, identifier = steps[-2:]
         if name in _RUNS and _RUN.match(identifier):
             return Reference(given, canonical_run_id(identifier), None, event)
         if name in _TRACES and _HEX32.match(identifier):

@@ -22,6 +22,10 @@ _OWN_LINE: Final = frozenset(
 """Events that are no span's own business and get a line under the span they happened in."""
 
 
+_DEEPEST: Final = 100
+"""Levels of the tree."""
+
+
 @dataclasses.dataclass(slots=True)
 class Node:
     """A line of the tree.
@@ -53,8 +57,24 @@ def tree(events: Sequence[RunEvent], spans: Sequence[SpanRecord]) -> list[Node]:
     """The run's lines. Every event is on exactly one of them."""
     nodes = _from_spans(events, spans) if spans else _from_frames(events)
     for node in nodes:
+        _flatten(node)
         _mark(node)
     return nodes
+
+
+def _flatten(root: Node) -> None:
+    """What is nested deeper than any run is moves up, so that no reader runs out of stack."""
+    level = [root]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in node.children]
+    for node in level:
+        below, node_children = list(node.children), node.children
+        node_children.clear()
+        while below:
+            child = below.pop(0)
+            node_children.append(child)
+            below[:0] = child.children
+            child.children = []
 
 
 def _mark(node: Node) -> None:
@@ -89,7 +109,7 @@ def _from_spans(events: Sequence[RunEvent], spans: Sequence[SpanRecord]) -> list
     all_spans = {span.span_id: span for span in spans}
     roots: list[Node] = []
     for identifier, node in nodes.items():
-        parent = _nearest(all_spans[identifier].parent_span_id, all_spans, nodes)
+        parent = None if _loops(identifier, all_spans) else _nearest(kept[identifier].parent_span_id, all_spans, nodes)
         (parent.children if parent is not None else roots).append(node)
     homeless: list[RunEvent] = []
     for event in events:
@@ -115,6 +135,18 @@ def _nearest(identifier: str | None, spans: dict[str, SpanRecord], nodes: dict[s
         span = spans.get(identifier)
         identifier = span.parent_span_id if span is not None else None
     return None
+
+
+def _loops(identifier: str, spans: dict[str, SpanRecord]) -> bool:
+    """Whether the span is its own ancestor, which only a forged or broken trace has."""
+    seen: set[str] = set()
+    above = spans[identifier].parent_span_id
+    while above in spans and above not in seen:
+        if above == identifier:
+            return True
+        seen.add(above)
+        above = spans[above].parent_span_id
+    return False
 
 
 def _kind(span: SpanRecord) -> str:
