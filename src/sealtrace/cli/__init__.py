@@ -8,6 +8,7 @@ name. Adding a command is adding a file; see `CONTRIBUTING.md`.
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,9 @@ _UsageError: Final[Any] = typer.BadParameter.__mro__[2]
 
 def main() -> None:
     """The console script's entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a run's letters need not be the terminal's
     sys.exit(run(sys.argv[1:]))
 
 

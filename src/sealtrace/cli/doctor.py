@@ -48,12 +48,23 @@ def _rows(settings: Settings, module: str | None) -> Iterator[Row]:
         # As `python -m` does: an application is looked for where the command is called.
         sys.path.insert(0, "")
         yield import_row(module)
+        yield _self_instrumented()
     if not settings.enabled:
         yield Row("recording", Level.BAD, "switched off; unset SEALTRACE_ENABLED")
     yield from _watched(settings)
     yield from place_rows(settings)
     yield from span_rows(settings, application=module is not None)
     yield from others_rows()
+
+
+def _self_instrumented() -> Row:
+    from ..agents_sdk import current
+
+    what = "sealtrace"
+    if current() is not None:
+        return Row(what, Level.OK, "the application calls instrument()")
+    text = "importing the application does not call instrument(); what follows is as if it had"
+    return Row(what, Level.NOTE, f"{text} (opentelemetry-instrument does it by itself)")
 
 
 def _watched(settings: Settings) -> Iterator[Row]:
