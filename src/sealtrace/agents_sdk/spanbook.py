@@ -24,6 +24,9 @@ from ..telemetry import SpanWriter
 
 __all__ = ["Root", "SpanBook", "SpanEntry"]
 
+_MAX_ENDED: Final = 1024
+"""Ended spans whose children may still come."""
+
 _MAX_OPEN: Final = 20_000
 """Spans that never end (abandoned streams, killed tasks) are let go beyond this, oldest first."""
 
@@ -73,6 +76,7 @@ class SpanBook:
         self._output = output
         self._lock = threading.Lock()
         self._open: OrderedDict[str, SpanEntry] = OrderedDict()
+        self._ended: OrderedDict[str, Context] = OrderedDict()
         self._roots: dict[int, Root] = {}
         self._root_of: dict[str, Root] = {}
         self._rooted: dict[Record, list[Root]] = {}
@@ -155,16 +159,22 @@ class SpanBook:
         return entry
 
     def _parent_context(self, sdk_span: SdkSpan[Any], root: Root | None) -> Context:
-        parent = self.find(sdk_span.parent_id)
-        base = parent or (root.entry if root else None)
+        base = self._context_of_parent(sdk_span.parent_id) or (root.entry.context if root else None)
         current = otel_context.get_current()
         if base is None:
             return current
         # A span of the application's own between ours (a decorator around a tool, say) stays in between.
-        mark = otel_context.get_value(_MARK, current)
-        if mark is base.span and otel.get_current_span(current) is not base.span:
+        ours = otel_context.get_value(_MARK, base)
+        if otel_context.get_value(_MARK, current) is ours and otel.get_current_span(current) is not ours:
             return current
-        return base.context
+        return base
+
+    def _context_of_parent(self, sdk_span_id: str | None) -> Context | None:
+        if sdk_span_id is None:
+            return None
+        with self._lock:
+            entry = self._open.get(sdk_span_id)
+            return entry.context if entry is not None else self._ended.get(sdk_span_id)
 
     def find(self, sdk_span_id: str | None) -> SpanEntry | None:
         """The entry of an open SDK span."""
@@ -177,8 +187,12 @@ class SpanBook:
         """The SDK's span has ended; ends ours too, unless its model call is still to be heard of."""
         with self._lock:
             entry = self._open.pop(sdk_span_id, None)
-        if entry is None:
-            return
+            if entry is None:
+                return
+            # A span finished elsewhere stays the SDK's current one here, and so the parent of what follows.
+            self._ended[sdk_span_id] = entry.context
+            while len(self._ended) > _MAX_ENDED:
+                self._ended.popitem(last=False)
         entry.attributes.update(attributes)
         entry.error_type = entry.error_type or error_type
         entry.ended_ns = time.time_ns()
