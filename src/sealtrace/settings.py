@@ -1,8 +1,8 @@
 """One frozen settings object: arguments win over `SEALTRACE_*`, which win over the toml file.
 
 The file is `[tool.sealtrace]` of the nearest `pyproject.toml`, or the file that `SEALTRACE_CONFIG`
-names. Every setting has one name: the argument `capture_sampled_only` is `SEALTRACE_CAPTURE_SAMPLED_ONLY` and
-`capture_sampled_only` in the file.
+names. Every setting has one name: the argument `segment_seconds` is `SEALTRACE_SEGMENT_SECONDS` and
+`segment_seconds` in the file.
 """
 
 from __future__ import annotations
@@ -67,6 +67,9 @@ class Settings(BaseModel):
         default=None, description="base URL of the viewer; sets `sealtrace.replay.url` on spans"
     )
     feature_flags: tuple[str, ...] = Field(default=(), description="`name=value` pairs stored in every event's config")
+    genai_metrics: bool = Field(
+        default=True, description="record the GenAI metrics; off where another instrumentation does"
+    )
 
     # recorder
     queue_events: int = Field(default=10_000, ge=10, description="events that may wait in memory")
@@ -91,6 +94,9 @@ class Settings(BaseModel):
         default=1_048_576, ge=65_536, description="a segment is stored when it has this many bytes"
     )
     segment_seconds: float = Field(default=30.0, gt=0, description="or is this old")
+    spool: Path | None = Field(
+        default=None, description="directory for what waits for the vault, encrypted under `key`; none: memory only"
+    )
     spool_bytes: int = Field(
         default=67_108_864, ge=65_536, description="bytes that may wait for the vault before payloads are dropped"
     )
