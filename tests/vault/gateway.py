@@ -20,7 +20,7 @@ _TRUST = {
     ],
 }
 
-_UNKNOWN = {"s3:GetBucketOwnershipControls"}
+_UNKNOWN = {"s3:GetBucketOwnershipControls", "s3:GetEncryptionConfiguration"}
 """Actions of AWS that this server does not know and refuses to store."""
 
 

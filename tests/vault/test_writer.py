@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -106,11 +107,24 @@ def test_nothing_is_lost_while_the_store_refuses(tmp_path: Path, refusal: Except
     with pytest.raises(VaultUnavailable):
         writer.seal(run.header())
     store.refusal = None
+    assert writer.flush()  # also asks a store that was being left alone
     seal = writer.seal(run.header())
     (record,) = VaultReader(store).records(RUN)
     assert [event.payload for event in record.events()] == [plain(event.payload) for event in run.events]
     assert seal.objects == len(list(store.list("")))
     assert writer.held_bytes == 0
+
+
+def test_an_outage_does_not_cost_a_request_per_event(tmp_path: Path) -> None:
+    """While the store is away it is asked now and then, not for every event."""
+    store, run = Unsteady(tmp_path / "vault"), Conversation(300)
+    writer = _writer(store, segment_bytes=65_536)
+    store.refusal = VaultUnavailable("away")
+    for event in run.events:
+        with contextlib.suppress(VaultUnavailable):
+            writer.append(event)
+    assert 1 <= store.asked < 20
+    assert writer.state.last_error == "away"
 
 
 def test_what_waits_is_bounded_and_drops_are_counted(tmp_path: Path) -> None:
@@ -122,6 +136,7 @@ def test_what_waits_is_bounded_and_drops_are_counted(tmp_path: Path) -> None:
         writer.append(event)
     assert writer.held_bytes < 65_536 + 20_000 + 400 * len(run.events)
     store.refusal = None
+    assert writer.flush()
     seal = writer.seal(run.header(dropped=2))
     (record,) = VaultReader(store).records(RUN)
     dropped = [event for event in record.events() if event.status is EventStatus.PAYLOAD_DROPPED]

@@ -103,11 +103,19 @@ class OpenRecord:
         self._cut_payloads(now)
         self._cut_envelopes(now)
 
-    def finish(self, header: RecordHeader, now: str, *, complete: bool) -> None:
-        """Make the last segments and the manifest."""
+    def cut_last(self, now: str) -> None:
+        """Finish the last segments; envelopes only where they are too many for the manifest."""
         self._cut_payloads(now)
         if len(self._envelopes) > _MAX_META_LINES:
             self._cut_envelopes(now)
+
+    @property
+    def segment_keys(self) -> tuple[str, ...]:
+        """Keys of the segments made so far."""
+        return tuple(segment.key for segment in self._segments)
+
+    def finish(self, header: RecordHeader, now: str, *, complete: bool) -> bytes:
+        """Make the manifest, after `cut_last`; its bytes."""
         first_trace = header.trace_ids[0] if header.trace_ids else None
         lines = tuple(encode_line(storable(pack_envelope(event, first_trace))) for event in self._envelopes)
         self._envelopes.clear()
@@ -124,6 +132,11 @@ class OpenRecord:
             complete=complete,
         )
         data = manifest.encode()
+        self.finish_as(data, manifest)
+        return data
+
+    def finish_as(self, data: bytes, manifest: Manifest) -> None:
+        """Take a manifest as it was made before."""
         digest = hashlib.sha256(data).digest()
         key = layout.manifest_key(self.run_id, self.record_id, digest)
         self._wait(Upload(key, data, digest))

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from typing import Final
 
-from ..errors import VaultDenied, VaultUnavailable
+from ..errors import VaultDenied, VaultError, VaultUnavailable
 from ..event import EventStatus, RunEvent, timestamp
+from ..keys import Keys
 from ..settings import Settings
 from . import layout
+from .breaker import Breaker
+from .journal import About, Journal, replay
 from .manifest import RecordHeader
 from .openrecord import OpenRecord
-from .segment import PayloadTooLarge
+from .recovery import recover
+from .segment import Line, PayloadTooLarge
+from .spool import Spool
 from .stores.base import Store
 
-__all__ = ["Seal", "VaultWriter"]
+__all__ = ["Seal", "VaultWriter", "WriterState"]
 
 _MAX_OBJECT: Final = 3 * 1024 * 1024
 """Raw bytes after which a segment is closed whatever the settings say: with one line more, objects stay under 8 MB."""
+
+_RECOVER_SECONDS: Final = 30.0
+_RECOVER_AT_ONCE: Final = 1.0
+"""Seconds one tick may spend on dead processes' records: the living ones come first."""
+
+_log: Final = logging.getLogger("sealtrace")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +47,41 @@ class Seal:
     manifest_key: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WriterState:
+    """How the writer is doing, for self-metrics and `doctor`.
+
+    Attributes:
+        held_bytes: Bytes that wait in memory.
+        spool_bytes: Bytes of this process in the spool.
+        open_records: Records being written.
+        parked_records: Closed records that wait in the spool only.
+        dropped: Payloads dropped so far for want of room.
+        recovered: Records of dead processes stored so far.
+        spooling: Whether what waits outlives this process's memory.
+        last_error: What the store said last, None while all is well.
+    """
+
+    held_bytes: int
+    spool_bytes: int
+    open_records: int
+    parked_records: int
+    dropped: int
+    recovered: int
+    spooling: bool
+    last_error: str | None
+
+
+class _Writing:
+    """An open record and its side in the spool."""
+
+    __slots__ = ("journal", "record")
+
+    def __init__(self, record: OpenRecord, journal: Journal | None) -> None:
+        self.record = record
+        self.journal = journal
+
+
 class VaultWriter:
     """Stores redacted events, record by record.
 
@@ -43,9 +90,12 @@ class VaultWriter:
     raises `VaultUnavailable` may be called again. When more than `spool_bytes` wait, new payloads
     are dropped, their envelopes stay and the drops are counted in the record.
 
+    With a spool every event is in it before `append` returns, a closed record that cannot be stored
+    leaves memory, and what dead processes left is stored too.
+
     Args:
         store: Where to.
-        settings: Sizes, times and retention.
+        settings: Sizes, times, retention and the spool.
         ruleset_hash: The redaction rules in force.
     """
 
@@ -54,13 +104,35 @@ class VaultWriter:
         self._settings = settings
         self._ruleset = ruleset_hash
         self._cut_at = min(settings.segment_bytes, _MAX_OBJECT)
-        self._open: dict[str, OpenRecord] = {}
+        secret = settings.key.get_secret_value().encode() if settings.key is not None else None
+        self._key_id = Keys(secret).key_id if secret is not None else ""
+        self._spool = Spool.from_settings(settings)
+        self._breaker = Breaker()
+        self._open: dict[str, _Writing] = {}
+        self._parked: dict[str, Journal] = {}
         self._held = 0
+        self._dropped = 0
+        self._recovered = 0
+        self._recover_at = 0.0
 
     @property
     def held_bytes(self) -> int:
         """Bytes that wait in memory."""
         return self._held
+
+    @property
+    def state(self) -> WriterState:
+        """How the writer is doing."""
+        return WriterState(
+            held_bytes=self._held,
+            spool_bytes=self._spool.used if self._spool else 0,
+            open_records=len(self._open),
+            parked_records=len(self._parked),
+            dropped=self._dropped,
+            recovered=self._recovered,
+            spooling=self._spool is not None,
+            last_error=self._breaker.last_error,
+        )
 
     def append(self, event: RunEvent) -> None:
         """Add an event whose payload is redacted; `Shared` values are stored once.
@@ -68,46 +140,92 @@ class VaultWriter:
         Raises:
             VaultUnavailable: A segment was full and could not be stored; the event is kept.
         """
-        record = self._record(event.run_id, event.record_id)
+        writing = self._writing(event.run_id, event.record_id)
+        record = writing.record
         before = record.held
         if event.payload is None and event.status is not EventStatus.RECORDED:
-            record.add(event, None, [])
-        elif self._held >= self._settings.spool_bytes:
-            self._add_without_payload(record, event)
+            self._add(writing, event, None, [])
+        elif self._full():
+            self._add_without_payload(writing, event)
         else:
-            self._add(record, event)
+            self._add_with_payload(writing, event)
         if record.fullest >= self._cut_at:
-            record.cut(timestamp(time.time_ns()))
+            self._cut(writing)
         self._held += record.held - before
         if record.uploads:
-            self._upload(record)
+            self._upload(writing)
 
-    def _add(self, record: OpenRecord, event: RunEvent) -> None:
+    def _full(self) -> bool:
+        waiting = max(self._held, self._spool.used if self._spool is not None else 0)
+        return waiting >= self._settings.spool_bytes
+
+    def _add_with_payload(self, writing: _Writing, event: RunEvent) -> None:
         klass = layout.class_of(event.kind, self._settings.retention)
         try:
-            lines = record.messages(klass).encode(event.kind, event.seq, event.payload)
+            lines = writing.record.messages(klass).encode(event.kind, event.seq, event.payload)
         except PayloadTooLarge as error:
-            if error.lines:
-                record.add_lines(klass, error.lines)
-            self._add_without_payload(record, event)
+            self._add_lines(writing, klass, error.lines)
+            self._add_without_payload(writing, event)
             return
-        record.add(dataclasses.replace(event, payload=None), klass, lines)
+        self._add(writing, dataclasses.replace(event, payload=None), klass, lines)
 
-    def _add_without_payload(self, record: OpenRecord, event: RunEvent) -> None:
-        record.dropped += 1
-        record.add(dataclasses.replace(event, payload=None, status=EventStatus.PAYLOAD_DROPPED), None, [])
+    def _add_without_payload(self, writing: _Writing, event: RunEvent) -> None:
+        writing.record.dropped += 1
+        self._dropped += 1
+        self._add(writing, dataclasses.replace(event, payload=None, status=EventStatus.PAYLOAD_DROPPED), None, [])
+
+    def _add(self, writing: _Writing, envelope: RunEvent, klass: str | None, lines: list[Line]) -> None:
+        if writing.journal is not None:
+            try:
+                writing.journal.event(envelope, klass, lines)
+            except OSError as error:
+                self._unspool(writing, error)
+        writing.record.add(envelope, klass, lines)
+
+    def _add_lines(self, writing: _Writing, klass: str, lines: list[Line]) -> None:
+        if writing.journal is not None:
+            try:
+                writing.journal.lines(klass, lines)
+            except OSError as error:
+                self._unspool(writing, error)
+        writing.record.add_lines(klass, lines)
+
+    def _unspool(self, writing: _Writing, error: OSError) -> None:
+        """The spool does not take more of this record: from here on it lives in memory only."""
+        _log.warning("sealtrace cannot write its spool (%s); records wait in memory only", error.strerror or error)
+        if writing.journal is not None:
+            writing.journal.discard()
+            writing.journal = None
 
     def tick(self) -> None:
-        """Store the segments of records that have been open for long.
+        """Store the segments of records that have been open for long, and what dead processes left.
 
         Raises:
             VaultUnavailable: Something could not be stored; it is kept.
         """
         now = time.monotonic()
-        for record in self._open.values():
+        for writing in self._open.values():
+            record = writing.record
             if now - record.cut_at >= self._settings.segment_seconds and not record.finished:
-                self._cut(record)
+                self._cut_counted(writing)
         self._upload_all()
+        if self._spool is not None and now >= self._recover_at:
+            self._recover_at = now + _RECOVER_SECONDS
+            self._recover(self._spool)
+
+    def _recover(self, spool: Spool) -> None:
+        self._breaker.check()
+        deadline = time.monotonic() + _RECOVER_AT_ONCE
+        try:
+            for found in recover(spool.root, spool.key, self._store):
+                self._recovered += found.problem is None
+                if time.monotonic() > deadline:
+                    self._recover_at = 0.0
+                    break
+        except VaultError as error:
+            raise self._refused(error) from error
+        except OSError as error:
+            _log.warning("sealtrace cannot read its spool (%s)", error.strerror or error)
 
     def flush(self) -> bool:
         """Store everything gathered so far, also of records that are still open.
@@ -118,9 +236,10 @@ class VaultWriter:
         Raises:
             VaultUnavailable: Something could not be stored; it is kept.
         """
-        for record in self._open.values():
-            if not record.finished:
-                self._cut(record)
+        self._breaker.probe()
+        for writing in self._open.values():
+            if not writing.record.finished:
+                self._cut_counted(writing)
         self._upload_all()
         return True
 
@@ -130,14 +249,18 @@ class VaultWriter:
         Raises:
             VaultUnavailable: Something could not be stored; it is kept, and `seal` may be called again.
         """
-        record = self._record(header.run_id, header.record_id)
+        writing = self._unparked(header) or self._writing(header.run_id, header.record_id)
+        record = writing.record
         if not record.finished:
-            before = record.held
-            header = dataclasses.replace(header, dropped=header.dropped + record.dropped)
-            record.finish(header, timestamp(time.time_ns()), complete=True)
-            self._held += record.held - before
-        self._upload(record)
-        self.abandon(record.record_id)
+            self._finish(writing, header)
+        try:
+            self._upload(writing)
+        except VaultUnavailable:
+            self._park(writing)
+            raise
+        if writing.journal is not None:
+            writing.journal.discard()
+        self._forget(record.record_id)
         manifest, key = record.sealed
         return Seal(
             record_id=record.record_id,
@@ -150,47 +273,130 @@ class VaultWriter:
             manifest_key=key,
         )
 
+    def _finish(self, writing: _Writing, header: RecordHeader) -> None:
+        record, now = writing.record, timestamp(time.time_ns())
+        before = record.held
+        header = dataclasses.replace(header, dropped=header.dropped + record.dropped)
+        self._cut(writing, now, last=True)
+        data = record.finish(header, now, complete=True)
+        if writing.journal is not None:
+            try:
+                writing.journal.manifest(data)
+            except OSError as error:
+                self._unspool(writing, error)
+        self._held += record.held - before
+
+    def _park(self, writing: _Writing) -> None:
+        """Let a closed record that waits go from memory; the spool has it all."""
+        if writing.journal is not None:
+            self._parked[writing.record.record_id] = writing.journal
+            self._forget(writing.record.record_id)
+
+    def _unparked(self, header: RecordHeader) -> _Writing | None:
+        journal = self._parked.get(header.record_id)
+        if journal is None:
+            return None
+        self._breaker.check()
+        record = replay(journal.file).record
+        del self._parked[header.record_id]
+        self._held += record.held
+        self._open[header.record_id] = writing = _Writing(record, journal)
+        return writing
+
     def abandon(self, record_id: str) -> None:
         """Forget a record; what of it is stored stays stored, and reads as partial."""
-        record = self._open.pop(record_id, None)
-        if record is not None:
-            self._held -= record.held
+        writing = self._open.get(record_id)
+        if writing is not None and writing.journal is not None:
+            writing.journal.discard()
+        self._forget(record_id)
+
+    def _forget(self, record_id: str) -> None:
+        writing = self._open.pop(record_id, None)
+        if writing is not None:
+            self._held -= writing.record.held
 
     def reset(self) -> None:
         """Forget every record: this is a forked child, and they are the parent's."""
         self._open.clear()
+        self._parked.clear()
         self._held = 0
+        self._breaker = Breaker()
+        if self._spool is not None:
+            self._spool.release()
+            self._spool = Spool.from_settings(self._settings)
 
-    def _record(self, run_id: str, record_id: str) -> OpenRecord:
-        record = self._open.get(record_id)
-        if record is None:
+    def _writing(self, run_id: str, record_id: str) -> _Writing:
+        writing = self._open.get(record_id)
+        if writing is None:
             record = OpenRecord(run_id, record_id, self._settings.retention, self._ruleset)
-            self._open[record_id] = record
-        return record
+            writing = self._open[record_id] = _Writing(record, self._journal(run_id, record_id))
+        return writing
 
-    def _cut(self, record: OpenRecord) -> None:
-        before = record.held
-        record.cut(timestamp(time.time_ns()))
-        self._held += record.held - before
+    def _journal(self, run_id: str, record_id: str) -> Journal | None:
+        if self._spool is None:
+            return None
+        about = About(
+            run_id=run_id,
+            record_id=record_id,
+            ruleset_hash=self._ruleset,
+            retention=self._settings.retention,
+            key_id=self._key_id,
+            key_ephemeral=self._settings.key is None,
+        )
+        try:
+            return Journal(self._spool, about)
+        except OSError as error:
+            _log.warning("sealtrace cannot write its spool (%s); records wait in memory only", error)
+            return None
+
+    def _cut_counted(self, writing: _Writing) -> None:
+        before = writing.record.held
+        self._cut(writing)
+        self._held += writing.record.held - before
+
+    def _cut(self, writing: _Writing, now: str | None = None, *, last: bool = False) -> None:
+        now = now or timestamp(time.time_ns())
+        if writing.journal is not None:
+            try:
+                writing.journal.cut(now, last=last)
+            except OSError as error:
+                self._unspool(writing, error)
+        if last:
+            writing.record.cut_last(now)
+        else:
+            writing.record.cut(now)
 
     def _upload_all(self) -> None:
         failed: VaultUnavailable | None = None
-        for record in self._open.values():
+        for writing in self._open.values():
             try:
-                self._upload(record)
+                self._upload(writing)
             except VaultUnavailable as error:
                 failed = failed or error
         if failed is not None:
             raise failed
 
-    def _upload(self, record: OpenRecord) -> None:
+    def _upload(self, writing: _Writing) -> None:
+        record = writing.record
         while record.uploads:
             upload = record.uploads[0]
+            self._breaker.check()
             try:
                 self._store.put(upload.key, upload.data, sha256=upload.sha256)
-            except VaultUnavailable:
-                raise
-            except VaultDenied as error:
-                raise VaultUnavailable(f"{error}; what was recorded is kept and tried again", key=error.key) from error
+            except VaultError as error:
+                raise self._refused(error) from error
+            self._breaker.worked()
             record.stored()
             self._held -= len(upload.data)
+            if writing.journal is not None and record.uploads:
+                try:
+                    writing.journal.stored(upload.key)
+                except OSError as error:
+                    self._unspool(writing, error)
+
+    def _refused(self, error: VaultError) -> VaultUnavailable:
+        self._breaker.failed(error)
+        if isinstance(error, VaultUnavailable):
+            return error
+        denied = "; what was recorded is kept and tried again" if isinstance(error, VaultDenied) else ""
+        return VaultUnavailable(f"{error}{denied}", key=error.key)
