@@ -42,6 +42,7 @@ __all__ = [
     "found_seams",
     "handoff_target",
     "install",
+    "mark_agent_tool",
     "mark_executed",
     "observe",
     "tool_outcome",
@@ -561,6 +562,11 @@ def handoff_target(handoff: Any) -> Any:
     """The agent that a handoff leads to, where it is known without calling anything; else None."""
     reference = getattr(handoff, "_agent_ref", None)
     return reference() if reference is not None else None
+
+
+def mark_agent_tool(tool: Any) -> None:
+    """Have a function tool taken for an agent used as a tool."""
+    tool._is_agent_tool = True  # noqa: SLF001
 
 
 def mark_executed(context_wrapper: Any, tool_call: Any, tool_name: str) -> None:

@@ -1,0 +1,83 @@
+"""`sealtrace rerun RUN`: the agent code again, on the record's answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import NotComparable
+from ._exits import NOT_FOUND, say
+from ._options import AsJson, Telemetry, Vault, print_json
+
+if TYPE_CHECKING:
+    from ..replay.report import Report
+
+__all__ = ["rerun"]
+
+
+def rerun(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="An id, a link or a golden file.")],
+    entry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="The code: an agent, or a function that is called with the run's input or with nothing.",
+            show_default=False,
+        ),
+    ] = None,
+    stub: Annotated[
+        bool, typer.Option("--stub", help="Without the code: walk the run with agents rebuilt from the record.")
+    ] = False,
+    served_guardrails: Annotated[
+        bool, typer.Option("--served-guardrails", help="Serve recorded verdicts instead of running guardrails.")
+    ] = False,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="A path that may differ: `$.request.instructions`.", show_default=False),
+    ] = None,
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Text that may differ: a clock in the instructions.", show_default=False),
+    ] = None,
+    vault: Vault = None,
+    telemetry: Telemetry = None,
+    json: AsJson = False,
+) -> int:
+    """Rerun a recorded run: a simulation on recorded model answers and tool results.
+
+    No model is asked, no tool is run, nothing leaves the process. Exit code 0: the same; 2: diverged;
+    3: not found or not comparable.
+    """
+    from ..replay.opening import open_run
+
+    if (entry is None) == (not stub):
+        raise typer.BadParameter("name the code with --entry module:agent, or walk the record with --stub")
+    try:
+        found = open_run(run, vault=vault, telemetry=telemetry)
+        if entry is None:
+            from ..replay.stub import walk
+
+            report = walk(found, ignore=ignore or (), pin=pin or ())
+        else:
+            from ..replay.entry import find_entry, rerun_entry
+
+            guardrails = "served" if served_guardrails else "run"
+            code = find_entry(entry, beside=Path.cwd())
+            report = rerun_entry(found, code, guardrails=guardrails, ignore=ignore or (), pin=pin or ()).report
+    except NotComparable as error:
+        say(error)
+        return NOT_FOUND
+    _print(report, as_json=json)
+    return report.exit_code
+
+
+def _print(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_json())
+        return
+    from ..replay.text import render_report
+    from ..run.text import console
+
+    console().print(render_report(report))
