@@ -20,6 +20,7 @@ Nothing of sealtrace is imported until it is needed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -45,11 +46,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="let golden runs follow changed code, with a --reason; refused where CI is set",
     )
-    names = ["--sealtrace-reason", "--reason"]
-    try:
-        group.addoption(*names, dest="sealtrace_reason", default="", help="why the change is right")
-    except ValueError:  # another plugin has --reason
-        group.addoption(names[0], dest="sealtrace_reason", default="", help="why the change is right")
+    names = ["--sealtrace-reason"]
+    if "--sealtrace-accept" in sys.argv:
+        # The short name is a common word: it is taken only where it is wanted, never from another plugin.
+        names.append("--reason")
+    group.addoption(*names, dest="sealtrace_reason", default="", help="why the change is right; also --reason")
     parser.addini(_DIRECTORY, "where goldens are, from the root directory", default="tests/golden")
 
 
