@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -126,11 +127,39 @@ def test_locks_belong_to_the_project_file() -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    """Each setting says what it is for."""
+    """Each setting says what it is for, and docs/settings.md says it too."""
     from sealtrace.settings import Retention, Settings
 
     fields = {**Settings.model_fields, **Retention.model_fields}
     assert [name for name, field in fields.items() if not field.description] == []
+    command = [sys.executable, str(ROOT / "scripts" / "describe_settings.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == done.stdout, f"run {command[1]}"
+
+
+def test_links_between_documents_lead_somewhere(tracked: list[Path]) -> None:
+    """Each relative link of a Markdown file names a file or folder that is there."""
+    dead = [
+        f"{path.relative_to(ROOT)}: {target}"
+        for path in tracked
+        if path.suffix == ".md"
+        for target in re.findall(r"\]\(([^)\s#]+)", path.read_text(encoding="utf-8"))
+        if "://" not in target and not (path.parent / target).exists()
+    ]
+    assert dead == []
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    """The two set-up commands can be run, and each `sealtrace` command it shows is one."""
+    from sealtrace.cli import app
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    known = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
+    shown = set(re.findall(r"^sealtrace (\w+)", text, re.MULTILINE)) | set(re.findall(r" {2,}sealtrace (\w+)", text))
+    assert len(shown) >= 6
+    assert shown <= known
+    for script in re.findall(r"^(scripts/\w+)$", text, re.MULTILINE):
+        assert os.access(ROOT / script, os.X_OK), script
 
 
 def test_public_modules_say_what_is_public() -> None:
