@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .file_exporter import OTLPFileSpanExporter
 from .metadata import ATTRIBUTES
+from .metered import MeteredStore
+from .metrics import Metrics
 from .spans import SpanWriter
 
-__all__ = ["ATTRIBUTES", "OTLPFileSpanExporter", "SpanWriter"]
+__all__ = ["ATTRIBUTES", "MeteredStore", "Metrics", "OTLPFileSpanExporter", "SpanWriter"]

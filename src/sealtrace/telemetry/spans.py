@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
+import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ from .._version import __version__
 from ..settings import Settings
 from .gates import Gates, IdentifierCleaner
 from .metadata import SCHEMA_URL
+from .metrics import Metrics
 
 __all__ = ["SpanWriter"]
 
@@ -47,6 +50,15 @@ _DETAIL: Final = {
 _CLIENTS: Final = frozenset({"model", "speech", "transcription"})
 
 
+@dataclasses.dataclass(slots=True)
+class _Open:
+    """What the metrics of a span need, whether it is sampled or not."""
+
+    kind: str
+    start_ns: int
+    attributes: dict[str, Any]
+
+
 class SpanWriter:
     """Starts, fills and ends spans; lets through only what the allow-list allows.
 
@@ -57,13 +69,22 @@ class SpanWriter:
         tracer_provider: Where spans go; None for the global provider, whenever that is set.
         gate: The identifier gate.
         settings: The settings in force.
+        metrics: Where durations and tokens are recorded when a span ends; None for nowhere.
     """
 
-    def __init__(self, tracer_provider: TracerProvider | None, gate: IdentifierCleaner, settings: Settings) -> None:
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None,
+        gate: IdentifierCleaner,
+        settings: Settings,
+        metrics: Metrics | None = None,
+    ) -> None:
         self._tracer = trace.get_tracer(
             "sealtrace", __version__, tracer_provider=tracer_provider, schema_url=SCHEMA_URL
         )
         self._gates = Gates(gate, settings)
+        self._metrics = metrics
+        self._open: weakref.WeakKeyDictionary[Span, _Open] = weakref.WeakKeyDictionary()
 
     @property
     def refused(self) -> int:
@@ -93,7 +114,7 @@ class SpanWriter:
             # GenAI 0.1.0 merged workflows into agent spans: the workflow's name is the agent's there.
             passed.setdefault("gen_ai.agent.name", passed["sealtrace.workflow.name"])
         verb = _VERB.get(kind, kind)
-        return self._tracer.start_span(
+        span = self._tracer.start_span(
             _name(verb, passed) or verb,
             context=parent,
             kind=SpanKind.CLIENT if kind in _CLIENTS else SpanKind.INTERNAL,
@@ -102,6 +123,14 @@ class SpanWriter:
             record_exception=False,
             set_status_on_exception=False,
         )
+        if self._metrics is not None:
+            safely(self._remember, span, _Open(kind, start_time or time.time_ns(), passed))
+        return span
+
+    def _remember(self, span: Span, known: _Open) -> None:
+        # The span that does nothing is one object for all: it has nothing of its own to remember.
+        if span.get_span_context().is_valid:
+            self._open[span] = known
 
     def set(self, span: Span, attributes: Mapping[str, Any]) -> None:
         """Set attributes on an open span."""
@@ -125,13 +154,28 @@ class SpanWriter:
         """
         safely(self._set, span, attributes or {}, error_type)
         safely(span.end, end_time)
+        if self._metrics is not None:
+            safely(self._measure, self._metrics, span, end_time)
+
+    def _measure(self, metrics: Metrics, span: Span, end_time: int | None) -> None:
+        known = self._open.pop(span, None)
+        if known is not None:
+            seconds = max(0, (end_time or time.time_ns()) - known.start_ns) / 1e9
+            metrics.span_ended(known.kind, seconds, known.attributes)
 
     def _set(self, span: Span, attributes: Mapping[str, Any], error_type: str | None) -> None:
-        if not span.is_recording():
+        known = self._open.get(span) if self._metrics is not None else None
+        recording = span.is_recording()
+        if not recording and known is None:
             return
         passed = self._gates.passed(attributes)
         if error_type is not None:
             passed["error.type"] = self._gates.class_name(error_type)
+        if known is not None:
+            known.attributes.update(passed)
+        if not recording:
+            return
+        if error_type is not None:
             span.set_status(Status(StatusCode.ERROR))
         if not passed:
             return
