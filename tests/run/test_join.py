@@ -240,6 +240,9 @@ def test_spans_of_other_runs_in_the_trace_are_left_out(store: LocalStore) -> Non
     names = {item.name for item in found.spans}
     assert "GET /tickets" in names
     assert "invoke_workflow Other" not in names
+    (finding,) = found.findings
+    assert (finding.code, finding.serious) == ("other_runs", False)
+    assert "trace_" + "99" * 16 in finding.message
     assert len(found.records) == 1
 
 

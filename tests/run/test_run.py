@@ -15,6 +15,7 @@ from sealtrace.errors import EventNotFound, RunNotFound, SettingsError, Telemetr
 from sealtrace.event import EventStatus
 from sealtrace.run import Run
 from sealtrace.settings import Settings
+from sealtrace.telemetry.sources.otlp import OTLPFileSource
 from sealtrace.vault.stores import LocalStore
 
 
@@ -200,3 +201,22 @@ def test_reading_changes_nothing(halves: Halves) -> None:
 def _listing(halves: Halves) -> list[tuple[str, int, int]]:
     root = Path(halves.vault.removeprefix("file://"))
     return [(str(path), path.stat().st_mtime_ns, stat.S_IMODE(path.stat().st_mode)) for path in sorted(root.rglob("*"))]
+
+
+def test_numbers_that_json_lacks_become_text(halves: Halves, tmp_path: Path) -> None:
+    """A foreign span with an infinite float does not make the JSON form invalid."""
+    odd = span("ab" * 8, None, "GET /", attributes={"ratio": 1.5})
+    telemetry = write_otlp(tmp_path / "odd.jsonl", [*spans_of(halves.run), odd])
+    path = tmp_path / "odd.jsonl"
+    path.write_text(path.read_text().replace('{"stringValue": 1.5}', '{"doubleValue": "Infinity"}'))
+    run = load(RUN, telemetry=telemetry)
+    text = json.dumps(run.to_json(), allow_nan=False)
+    assert '"ratio": "inf"' in text
+
+
+def test_a_source_that_cannot_search_is_asked_for_the_traces_the_manifests_name(
+    halves: Halves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Search by attribute may be off, slow or limited in time; the manifests know the trace ids."""
+    monkeypatch.setattr(OTLPFileSource, "run", lambda self, run_id: [])
+    assert load(RUN, vault=halves.vault, telemetry=halves.telemetry).status is RunStatus.COMPLETE

@@ -193,7 +193,7 @@ def _source(settings: Settings) -> Row:
     if settings.telemetry is None:
         return Row("reading spans", Level.NOTE, "no source set; `show` reads payloads alone; set SEALTRACE_TELEMETRY")
     try:
-        return Row("reading spans", Level.OK, f"from {open_source(settings.telemetry).name}")
+        return Row("reading spans", Level.OK, f"from {open_source(settings.telemetry, settings).name}")
     except SealtraceError as error:
         return Row("reading spans", Level.BAD, str(error))
 

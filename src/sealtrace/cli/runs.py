@@ -79,7 +79,7 @@ def _from_telemetry(settings: Settings, wanted: _Wanted, limit: int) -> list[_Ro
             hit.tools,
             hit.events,
         )
-        for hit in open_source(settings.telemetry).runs(query, limit)
+        for hit in open_source(settings.telemetry, settings).runs(query, limit)
     ]
 
 

@@ -95,7 +95,7 @@ def join(
         asked_telemetry: Whether a telemetry source was asked; if not, no span counts as missing.
     """
     mine = tuple(span for span in spans if span.attributes.get(_RUN_ID, run_id) == run_id)
-    findings: list[Finding] = []
+    findings = _other_runs(run_id, spans)
     records = [_read(record, findings) for record in stored]
     known = {(span.trace_id, span.span_id) for span in mine}
     records = [_with_spans(record, mine, known, findings, asked=asked_telemetry) for record in records]
@@ -108,6 +108,14 @@ def join(
             if note is not None:
                 findings.append(Finding("held_by_server", note, record.record_id, event.seq, serious=False))
     return Joined(tuple(records), mine, tuple(findings))
+
+
+def _other_runs(run_id: str, spans: Sequence[SpanRecord]) -> list[Finding]:
+    others = dict.fromkeys(span.attributes.get(_RUN_ID) for span in spans)
+    named = [other for other in others if isinstance(other, str) and other != run_id]
+    if not named:
+        return []
+    return [Finding("other_runs", f"the trace also has {', '.join(named[:10])}", serious=False)]
 
 
 def _started(record: JoinedRecord) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property
@@ -13,7 +14,7 @@ from ..event import EventStatus, RunEvent
 from ..settings import Settings, load_settings
 from ..telemetry.sources import Source, SpanRecord, open_source
 from ..vault import StoredRecord, VaultReader, open_store
-from .findings import NO_PAYLOAD, Finding
+from .findings import NO_PAYLOAD, Finding, facts, items
 from .join import JoinedRecord, join
 from .links import Reference, parse_reference
 from .tree import Node, tree
@@ -211,7 +212,7 @@ class Run:
             "findings": [finding.to_json() for finding in self.findings],
             "records": [_record_json(record) for record in self.records],
             "events": [event.to_json() for event in self.events],
-            "spans": [dataclasses.asdict(span) for span in self.spans],
+            "spans": [_finite(dataclasses.asdict(span)) for span in self.spans],
         }
 
 
@@ -246,7 +247,7 @@ def load(
     reference = parse_reference(run_or_link)
     resolved = _settings(vault, telemetry, settings)
     reader = VaultReader(open_store(resolved.vault, resolved)) if resolved.vault else None
-    source = open_source(resolved.telemetry) if resolved.telemetry else None
+    source = open_source(resolved.telemetry, resolved) if resolved.telemetry else None
     if reader is None and source is None:
         raise SettingsError(
             "nothing to search: set SEALTRACE_VAULT or SEALTRACE_TELEMETRY, or pass vault= or telemetry=",
@@ -291,10 +292,10 @@ class _Search:
     def _by_run(self, run_id: str) -> tuple[str, list[StoredRecord], list[SpanRecord]]:
         stored = self._records(run_id)
         spans = self._spans("run", run_id)
-        # A source that cannot search by attribute may still know the trace the manifest names.
-        if not spans:
-            spans = [span for trace in _traces(stored) for span in self._spans("trace", trace)]
-        return run_id, stored, spans
+        # A source that cannot search, or not so far back, may still know the traces the manifests name.
+        found = {span.trace_id for span in spans}
+        spans += [span for trace in _traces(stored) if trace not in found for span in self._spans("trace", trace)]
+        return run_id, stored, sorted(spans, key=lambda span: span.start_ns)
 
     def _by_trace(self, trace_id: str) -> Iterator[tuple[str, list[StoredRecord], list[SpanRecord]]]:
         spans = self._spans("trace", trace_id)
@@ -339,7 +340,7 @@ class _Search:
             stored,
             spans,
             asked_vault=self.reader is not None,
-            asked_telemetry=self.source is not None and not telemetry_failed,
+            asked_telemetry=self.source is not None and (bool(spans) or not telemetry_failed),
         )
         failed = tuple(
             Finding("denied" if isinstance(error, VaultDenied) else "unreachable", str(error))
@@ -371,6 +372,15 @@ def _text(value: Any) -> str | None:
 
 def _count(value: Any) -> int:
     return value if type(value) is int else 0
+
+
+def _finite(value: Any) -> Any:
+    """The value with what JSON has no number for as text: a foreign span may have any float."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in facts(value).items()}
+    return [_finite(item) for item in items(value)] if isinstance(value, list) else value
 
 
 def _record_json(record: JoinedRecord) -> dict[str, Any]:
