@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# The SDK's fork hook starts a thread pool in the child; where the pool's module is imported after the
+# first tracer provider was made, its lock is still taken then, and the child hangs.
+import concurrent.futures.thread  # noqa: F401
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
