@@ -94,6 +94,12 @@ class Settings(BaseModel):
         default=1_048_576, ge=65_536, description="a segment is stored when it has this many bytes"
     )
     segment_seconds: float = Field(default=30.0, gt=0, description="or is this old")
+    signing_key: Path | None = Field(
+        default=None, description="PEM file with the Ed25519 private key that signs manifests"
+    )
+    verify_keys: Path | None = Field(
+        default=None, description="PEM file with the Ed25519 public keys whose signatures count"
+    )
     spool: Path | None = Field(
         default=None, description="directory for what waits for the vault, encrypted under `key`; none: memory only"
     )

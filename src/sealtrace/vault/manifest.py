@@ -105,6 +105,7 @@ class Manifest:
         created_at: When it was written.
         expires_at: When the manifest itself may be deleted.
         complete: The recording process closed the record itself; False where it was recovered.
+        signature: `algorithm`, `key`, `value`; None where it is not signed.
     """
 
     header: RecordHeader
@@ -115,6 +116,7 @@ class Manifest:
     created_at: str
     expires_at: str
     complete: bool
+    signature: dict[str, str] | None = None
 
     @staticmethod
     def root_of(segments: tuple[SegmentInfo, ...], envelopes: tuple[bytes, ...]) -> str:
@@ -123,7 +125,7 @@ class Manifest:
         return merkle.root([*leaves, merkle.root([merkle.leaf(line) for line in envelopes])]).hex()
 
     def encode(self) -> bytes:
-        """The manifest as it is stored."""
+        """The manifest as it is stored, without its signature, which is over just these bytes."""
         document: dict[str, Any] = {
             "manifest": MANIFEST_VERSION,
             **dataclasses.asdict(self.header),
@@ -164,6 +166,7 @@ class Manifest:
         segments = document.pop("segments")
         own = {name: document.pop(name) for name in ("ruleset", "merkle_root", "created_at", "expires_at")}
         complete = document.pop("complete")
+        signature = document.pop("signature", None)
         header = _header(document)
         if type(complete) is not bool:
             raise ValueError("complete is not a boolean")
@@ -178,7 +181,14 @@ class Manifest:
             created_at=own["created_at"],
             expires_at=own["expires_at"],
             complete=complete,
+            signature=None if signature is None else _signature(signature),
         )
+
+
+def _signature(data: Any) -> dict[str, str]:
+    if set(data) != {"algorithm", "key", "value"}:
+        raise ValueError("the signature is of no known form")
+    return {name: _text(value) for name, value in data.items()}
 
 
 def _header(document: dict[str, Any]) -> RecordHeader:

@@ -13,6 +13,7 @@ from . import layout
 from .lines import encode_line, storable
 from .manifest import Manifest, RecordHeader, SegmentInfo, pack_envelope
 from .segment import Line, Messages, SegmentBuilder
+from .signing import Signer
 
 __all__ = ["OpenRecord", "Upload"]
 
@@ -114,7 +115,7 @@ class OpenRecord:
         """Keys of the segments made so far."""
         return tuple(segment.key for segment in self._segments)
 
-    def finish(self, header: RecordHeader, now: str, *, complete: bool) -> bytes:
+    def finish(self, header: RecordHeader, now: str, *, complete: bool, signer: Signer | None = None) -> bytes:
         """Make the manifest, after `cut_last`; its bytes."""
         first_trace = header.trace_ids[0] if header.trace_ids else None
         lines = tuple(encode_line(storable(pack_envelope(event, first_trace))) for event in self._envelopes)
@@ -132,6 +133,8 @@ class OpenRecord:
             complete=complete,
         )
         data = manifest.encode()
+        if signer is not None:
+            data = signer.sign(data)
         self.finish_as(data, manifest)
         return data
 

@@ -13,6 +13,7 @@ from .._version import __version__
 from ..event import RunEvent, timestamp
 from .journal import About, replay
 from .manifest import RecordHeader
+from .signing import Signer
 from .spool import SpoolFile, SpoolKey, SpoolUnreadable, orphans
 from .stores.base import Store
 
@@ -40,7 +41,7 @@ class Recovered:
     problem: str | None = None
 
 
-def recover(root: Path, key: SpoolKey, store: Store) -> Iterator[Recovered]:
+def recover(root: Path, key: SpoolKey, store: Store, *, signer: Signer | None = None) -> Iterator[Recovered]:
     """Store, record by record, what dead processes left, and remove it from the spool.
 
     A record whose process did not close it gets a manifest with `complete` false and status
@@ -52,7 +53,7 @@ def recover(root: Path, key: SpoolKey, store: Store) -> Iterator[Recovered]:
     """
     for orphan in orphans(root):
         for file in orphan.files(key):
-            yield _recover(file, store)
+            yield _recover(file, store, signer)
 
 
 def waiting(root: Path) -> tuple[int, int]:
@@ -61,7 +62,7 @@ def waiting(root: Path) -> tuple[int, int]:
     return len(files), sum(path.stat().st_size for path in files)
 
 
-def _recover(file: SpoolFile, store: Store) -> Recovered:
+def _recover(file: SpoolFile, store: Store, signer: Signer | None) -> Recovered:
     try:
         found = replay(file)
     except SpoolUnreadable as error:
@@ -74,7 +75,7 @@ def _recover(file: SpoolFile, store: Store) -> Recovered:
     if not complete:
         now = timestamp(time.time_ns())
         record.cut_last(now)
-        record.finish(_header(found.about, found.envelopes, now), now, complete=False)
+        record.finish(_header(found.about, found.envelopes, now), now, complete=False, signer=signer)
     while record.uploads:
         upload = record.uploads[0]
         store.put(upload.key, upload.data, sha256=upload.sha256)

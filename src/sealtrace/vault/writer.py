@@ -18,6 +18,7 @@ from .manifest import RecordHeader
 from .openrecord import OpenRecord
 from .recovery import recover
 from .segment import Line, PayloadTooLarge
+from .signing import Signer
 from .spool import Spool
 from .stores.base import Store
 
@@ -97,6 +98,9 @@ class VaultWriter:
         store: Where to.
         settings: Sizes, times, retention and the spool.
         ruleset_hash: The redaction rules in force.
+
+    Raises:
+        SettingsError: The signing key cannot be used.
     """
 
     def __init__(self, store: Store, settings: Settings, *, ruleset_hash: str) -> None:
@@ -106,6 +110,7 @@ class VaultWriter:
         self._cut_at = min(settings.segment_bytes, _MAX_OBJECT)
         secret = settings.key.get_secret_value().encode() if settings.key is not None else None
         self._key_id = Keys(secret).key_id if secret is not None else ""
+        self._signer = Signer.from_settings(settings)
         self._spool = Spool.from_settings(settings)
         self._breaker = Breaker()
         self._open: dict[str, _Writing] = {}
@@ -217,7 +222,7 @@ class VaultWriter:
         self._breaker.check()
         deadline = time.monotonic() + _RECOVER_AT_ONCE
         try:
-            for found in recover(spool.root, spool.key, self._store):
+            for found in recover(spool.root, spool.key, self._store, signer=self._signer):
                 self._recovered += found.problem is None
                 if time.monotonic() > deadline:
                     self._recover_at = 0.0
@@ -278,7 +283,7 @@ class VaultWriter:
         before = record.held
         header = dataclasses.replace(header, dropped=header.dropped + record.dropped)
         self._cut(writing, now, last=True)
-        data = record.finish(header, now, complete=True)
+        data = record.finish(header, now, complete=True, signer=self._signer)
         if writing.journal is not None:
             try:
                 writing.journal.manifest(data)
