@@ -26,6 +26,18 @@ __all__ = ["Accepted", "follow"]
 _MOST: Final = 500
 """Differences followed at most; more than that is another run."""
 
+_PLACES: Final = ("$.",)
+_FOLLOWED: Final[dict[Kind, tuple[str, ...]]] = {
+    Kind.GENERATION: ("$.request", "$.agent"),
+    Kind.TOOL_RESULT: (),
+    # Another verdict or another kind of end is another course of the run.
+    Kind.GUARDRAIL: ("$.output_info", "$.agent"),
+    Kind.APPROVAL: ("$.arguments", "$.agent"),
+    Kind.OUTPUT: ("$.final_output", "$.last_agent", "$.agent"),
+    Kind.ERROR: ("$.message", "$.agent"),
+}
+"""What of an event may follow the code, by the beginning of its path; anything for kinds not named."""
+
 _AGAIN: Final = "record the run again and accept that: `sealtrace golden accept NAME --run RUN --reason …`"
 
 
@@ -70,9 +82,7 @@ def follow(run: Run, entry: Any, **options: Any) -> Accepted:
 
 def _followed(run: Run, divergence: Divergence) -> Run | None:
     """The run with the difference taken over; None where that cannot be done or changes nothing."""
-    if divergence.seq is None or divergence.path == "$" or divergence.kind is Kind.TOOL_RESULT:
-        return None
-    if divergence.path.startswith("$.response"):
+    if divergence.seq is None or not divergence.path.startswith(_FOLLOWED.get(divergence.kind, _PLACES)):
         return None
     touched = False
     records: list[Any] = []
