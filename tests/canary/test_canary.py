@@ -15,7 +15,7 @@ import agents
 import pytest
 
 import sealtrace
-from canary.channels import CHANNELS, MODELS, SHAPES, Canaries, Kept, channels
+from canary.channels import CHANNELS, MODELS, SHAPES, Canaries, Kept, Place, channels
 from canary.scan import found
 from canary.scenario import MODES, RUN, STREAMED, SYNC, Desk
 from loopback.otel import OtelCapture
@@ -109,6 +109,45 @@ def test_no_content_leaves_but_into_the_vault(
     wanted = channels(model, streamed=mode == STREAMED)
     assert {channel.name for channel in wanted if channel.kept is Kept.YES} - stored == set()
     assert {channel.name for channel in CHANNELS if channel.kept is Kept.NO} & stored == set()
+
+
+@pytest.mark.parametrize(("model", "mode"), [("responses", RUN), ("chat", STREAMED), ("own", SYNC)])
+def test_with_tracing_off_content_is_only_in_the_vault(
+    model: str,
+    mode: str,
+    vendor: LoopbackServer,
+    otel: OtelCapture,
+    vault_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the SDK's tracing is off and recording was asked for, there are payloads, no spans and no leaks."""
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
+    canaries = Canaries()
+    desk = Desk(model, mode, canaries, vendor)
+
+    record(desk, otel, vault_url, record_when_tracing_disabled=True)
+
+    assert [found(canaries.of.values(), *bodies) for bodies in otel.raw().values()] == [set()] * 3
+    assert vendor.ingested == []
+    stored = canaries.names(found(canaries.of.values(), *vault_bytes(vault_url)))
+    from_tracing = {channel.name for channel in CHANNELS if channel.place is Place.TRACING}
+    wanted = channels(model, streamed=mode == STREAMED)
+    assert {channel.name for channel in wanted if channel.kept is Kept.YES} - stored - from_tracing == set()
+    assert {channel.name for channel in CHANNELS if channel.kept is Kept.NO} & stored == set()
+
+
+def test_switching_tracing_off_switches_recording_off(
+    vendor: LoopbackServer, otel: OtelCapture, vault_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the SDK's tracing is off and nothing else was asked for, nothing is kept anywhere."""
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
+    desk = Desk("own", RUN, Canaries(), vendor)
+
+    record(desk, otel, vault_url)
+
+    assert otel.spans() == []
+    assert vault_bytes(vault_url) == []
+    assert vendor.ingested == []
 
 
 @pytest.mark.parametrize(("model", "mode"), [("responses", STREAMED), ("chat", SYNC), ("own", RUN)])

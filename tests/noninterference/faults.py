@@ -63,11 +63,11 @@ class Switchboard:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.called: set[str] = set()
-        self.fired: list[type[BaseException]] = []
+        self.fired: list[Callable[[str], BaseException]] = []
         self._armed: str | None = None
-        self._errors: list[type[BaseException]] = []
+        self._errors: list[Callable[[str], BaseException]] = []
 
-    def arm(self, name: str, errors: Sequence[type[BaseException]]) -> None:
+    def arm(self, name: str, errors: Sequence[Callable[[str], BaseException]]) -> None:
         """From now on each call of this function raises, the kinds of errors in turn."""
         self._errors, self.fired, self._armed = list(errors), [], name
 
