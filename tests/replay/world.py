@@ -26,7 +26,14 @@ from agents import (
 )
 from agents.testing import ModelStep, ScriptedModel
 from agents.tracing import trace
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputItemDoneEvent,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
 import sealtrace
 
@@ -49,9 +56,32 @@ def call(name: str, arguments: Any, call_id: str) -> ResponseFunctionToolCall:
 
 
 class Scripted(ScriptedModel):
-    """A scripted model with a name."""
+    """A scripted model with a name, which can stream every kind of item."""
 
     model = "scripted-1"
+
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        """The SDK's own stream, or for items it has no stream for, the items and the end."""
+        step = self._steps[0] if self._steps else None
+        if step is None or step.error is not None or all(isinstance(item, _PLAIN) for item in step.output):
+            async for event in super().stream_response(*args, **kwargs):
+                yield event
+            return
+        answer = await self.get_response(*args, **kwargs)
+        for index, item in enumerate(answer.output):
+            yield ResponseOutputItemDoneEvent.model_construct(
+                type="response.output_item.done", item=item, output_index=index, sequence_number=index
+            )
+        response = Response.model_construct(
+            id=answer.response_id or "resp_1", created_at=0, model="scripted-1", object="response", output=answer.output
+        )
+        response.usage = None
+        yield ResponseCompletedEvent.model_construct(
+            type="response.completed", response=response, sequence_number=len(answer.output)
+        )
+
+
+_PLAIN = (ResponseFunctionToolCall, ResponseOutputMessage)
 
 
 class Untouchable(Model):
