@@ -88,7 +88,10 @@ def _from_vault(settings: Settings, wanted: _Wanted, limit: int) -> list[_Row]:
 
     assert settings.vault is not None
     # Several records may be of one run, and a filter drops some: look at more manifests than runs wanted.
-    headers = (_header(record) for record in VaultReader(open_store(settings.vault, settings)).recent(limit * 50))
+    headers = (
+        _header(record)
+        for record in VaultReader(open_store(settings.vault, settings), settings.retention).recent(limit * 50)
+    )
     rows: dict[str, _Row] = {}
     for row in headers:
         if row is None or not _fits(row, wanted):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..errors import RecordDamaged, VaultError
 from ..event import EventStatus, Kind, RunEvent, timestamp
 from ..telemetry.sources import SpanRecord
-from ..vault import RecordHeader, StoredRecord
+from ..vault import Manifest, RecordHeader, StoredRecord
 from .findings import NO_PAYLOAD, Finding, held_by_server
 
 __all__ = ["Joined", "JoinedRecord", "join"]
@@ -133,6 +133,7 @@ def _read(record: StoredRecord, findings: list[Finding]) -> JoinedRecord:
         partial = manifest is None
         if manifest is not None:
             header, root = manifest.header, manifest.merkle_root
+            findings += _recovered(manifest)
         events = _events(record, findings)
         gaps = record.gaps()
     except VaultError as error:
@@ -192,6 +193,13 @@ def _losses(record_id: str, header: RecordHeader | None, gaps: list[int], *, par
         message = "recorded from traces alone (fidelity trace): payloads are incomplete and it cannot be rerun"
         found.append(Finding("fidelity", message, record_id))
     return found
+
+
+def _recovered(manifest: Manifest) -> list[Finding]:
+    if manifest.complete:
+        return []
+    message = "the recording process died; this is what it left in its spool, and there may have been more"
+    return [Finding("recovered", message, manifest.header.record_id)]
 
 
 def _absent(record_id: str, events: list[RunEvent]) -> list[Finding]:

@@ -246,7 +246,7 @@ def load(
     """
     reference = parse_reference(run_or_link)
     resolved = _settings(vault, telemetry, settings)
-    reader = VaultReader(open_store(resolved.vault, resolved)) if resolved.vault else None
+    reader = VaultReader(open_store(resolved.vault, resolved), resolved.retention) if resolved.vault else None
     source = open_source(resolved.telemetry, resolved) if resolved.telemetry else None
     if reader is None and source is None:
         raise SettingsError(
