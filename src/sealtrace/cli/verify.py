@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RunNotFound, SettingsError
 from ..settings import Settings, load_settings
@@ -74,8 +74,8 @@ def _witness(run_id: str, source: Source | None) -> dict[str, str] | None:
     return {str(seal.get("sealtrace.record.id")): str(seal.get("sealtrace.run.merkle_root")) for seal in mine}
 
 
-def _document(found: Verification) -> dict[str, object]:
-    document: dict[str, object] = dataclasses.asdict(found) | {"ok": found.ok, "exit_code": found.exit_code}
+def _document(found: Verification) -> dict[str, Any]:
+    document: dict[str, Any] = dataclasses.asdict(found) | {"ok": found.ok, "exit_code": found.exit_code}
     document["findings"] = [
         {"damage": finding.damage.name.lower(), "code": int(finding.damage), "record_id": finding.record_id,
          "message": finding.message}
