@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 from pathlib import Path
@@ -119,3 +120,50 @@ def test_jaeger_links_carry_ids_only() -> None:
         fields = {part.partition("}")[0] for part in pattern["url"].split("#{")[1:]}
         assert fields <= {"sealtrace.run.id", "sealtrace.seq", "traceID"}
         assert pattern["url"].startswith("http://127.0.0.1:8765/")
+
+
+def test_dashboard_is_current() -> None:
+    """dashboard.json is what its generator writes."""
+    pytest.importorskip("grafana_foundation_sdk", reason="grafana-foundation-sdk is not installed")
+    path = CONFIG / "grafana/generate_dashboard.py"
+    spec = importlib.util.spec_from_file_location("generate_dashboard", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (CONFIG / "grafana/dashboard.json").read_text() == module.build()
+
+
+def test_dashboard_uses_the_provisioned_sources() -> None:
+    """Every data source that the dashboard names is provisioned."""
+    provisioned = {
+        item["uid"] for item in yaml.safe_load((CONFIG / "grafana/datasources.yaml").read_text())["datasources"]
+    }
+    dashboard = json.loads((CONFIG / "grafana/dashboard.json").read_text())
+    named = {panel["datasource"]["uid"] for panel in dashboard["panels"] if "datasource" in panel}
+    assert named == {"prometheus", "tempo"}
+    assert named <= provisioned
+
+
+def test_grafana_links_carry_ids_only() -> None:
+    """Correlations escape their variables and pass on nothing but ids and the event's number."""
+    for source in yaml.safe_load((CONFIG / "grafana/datasources.yaml").read_text())["datasources"]:
+        for correlation in source.get("correlations", ()):
+            url = correlation["config"]["target"]["url"]
+            assert "$" not in url.replace("$${", "")
+            fields = [part.partition("}")[0] for part in url.split("$${")[1:]]
+            assert set(fields) <= {'__span.tags["sealtrace.run.id"]', '__span.tags["sealtrace.seq"]', "traceId"}
+
+
+@pytest.mark.parametrize("command", [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts_test.yaml"]])
+def test_alert_rules(command: list[str]) -> None:
+    """Prometheus's own tool accepts the alert rules, and they fire and stay silent as their tests say."""
+    done = subprocess.run(
+        [str(binary("promtool")), *command],
+        cwd=CONFIG / "prometheus",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
