@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .identifiers import IdentifierGate
 from .memory import RunMemory
-from .policy import FieldRule, Policy
+from .policy import CustomDetector, FieldRule, Override, Policy
 from .redactor import Redaction, Redactor
 
-__all__ = ["FieldRule", "IdentifierGate", "Policy", "Redaction", "Redactor", "RunMemory"]
+__all__ = ["CustomDetector", "FieldRule", "IdentifierGate", "Override", "Policy", "Redaction", "Redactor", "RunMemory"]

@@ -18,9 +18,6 @@ __all__ = ["IdentifierGate"]
 
 _SANE: Final = re.compile(r"[\w][\w .:/@+()#&,'\[\]-]{0,127}\Z")
 
-_MADE: Final = re.compile(r"(?:span|trace|group|call|resp|msg|rs|fc)_(?![a-zA-Z0-9]*[0-9]{9})[a-zA-Z0-9]{1,48}\Z")
-"""Ids that the SDK and its vendor make up: new ones all the time, so they are worth a short way."""
-
 
 class IdentifierGate:
     """Lets sane names through and tags the rest.
@@ -32,7 +29,7 @@ class IdentifierGate:
 
     def __init__(self, keys: Keys, redactor: Redactor) -> None:
         self._keys = keys
-        self._scanner = redactor.scanner
+        self._matches = redactor.matches
         self._cached = lru_cache(maxsize=4096)(self._clean)
 
     def clean(self, value: Any) -> str:
@@ -40,7 +37,7 @@ class IdentifierGate:
         if type(value) is not str:
             value = str.__str__(value) if isinstance(value, str) else type(value).__name__
         try:
-            return value if _MADE.match(value) else self._cached(value)
+            return self._cached(value)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # noqa: BLE001 - fail closed
@@ -51,6 +48,6 @@ class IdentifierGate:
         return f"tag:{self._keys.tag(value if isinstance(value, str) else type(value).__name__)}"
 
     def _clean(self, value: str) -> str:
-        if _SANE.match(value) and not self._scanner.matches(value):
+        if _SANE.match(value) and not self._matches(value):
             return value
         return self.tag(value)

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
+
+from .tags import PSEUDONYM
+from .validators import words
 
 __all__ = ["RunMemory"]
 
-_MAX_VALUES: Final = 256
+_MAX_VALUES: Final = 512
 _MIN_LENGTH: Final = 4
 _MAX_LENGTH: Final = 200
+# Values that fields hold and text is full of: replacing them would hide nothing and spoil much.
+_COMMON: Final = words(
+    """
+    true false none null home work other mobile primary secondary default unknown test user admin active pending
+    male female street avenue road city state country united states main first last email phone address name value
+    text data type string number card credit debit visa basic bearer this that with from your have will they what
+    when which about please thank thanks hello order item items help need there here they them into over also some
+    only very just
+    """
+)
 
 
 class RunMemory:
@@ -17,23 +31,48 @@ class RunMemory:
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
-        self._pattern: re.Pattern[str] | None = None
-        self.version = 0
+        self.tools: dict[str, str] = {}
+        """Which tool a call id belongs to."""
+
+    def __len__(self) -> int:
+        return len(self._values)
 
     def remember(self, value: str, replacement: str) -> None:
-        """Replace this value wherever it stands alone from now on."""
+        """Replace this value wherever it stands alone from now on, in whatever case it is written."""
         value = value.strip()
-        if not _MIN_LENGTH <= len(value) <= _MAX_LENGTH or value in self._values or len(self._values) >= _MAX_VALUES:
+        if not _MIN_LENGTH <= len(value) <= _MAX_LENGTH or len(self._values) >= _MAX_VALUES:
             return
-        self._values[value] = replacement
-        self._pattern = None
-        self.version += 1
+        key = value.casefold()
+        if key in self._values or key in _COMMON or PSEUDONYM.search(value) or not any(c.isalnum() for c in value):
+            return
+        self._values[key] = replacement
 
-    def apply(self, text: str) -> tuple[str, int]:
-        """The text with remembered values replaced, and how many were."""
-        if not self._values or not any(value in text for value in self._values):
-            return text, 0
-        if self._pattern is None:
-            longest_first = sorted(self._values, key=len, reverse=True)
-            self._pattern = re.compile(r"(?<![\w<])(?:" + "|".join(map(re.escape, longest_first)) + r")(?![\w>])")
-        return self._pattern.subn(lambda match: self._values[match[0]], text)
+    def replacements(self, texts: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """Which of the texts hold remembered values, what they become, and how many were replaced."""
+        if not self._values or not texts:
+            return {}
+        folded = [text.casefold() for text in texts]
+        joined = "\x00".join(folded)
+        present = [value for value in self._values if value in joined]
+        if not present:
+            return {}
+        longest_first = "|".join(re.escape(value) for value in sorted(present, key=len, reverse=True))
+        pattern = re.compile(rf"(?-i:{PSEUDONYM.pattern})|(?<!\w)(?:{longest_first})(?!\w)", re.IGNORECASE)
+        out: dict[str, tuple[str, int]] = {}
+        for text, low in zip(texts, folded, strict=True):
+            if any(value in low for value in present):
+                out[text] = self._replaced(text, pattern)
+        return out
+
+    def _replaced(self, text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
+        count = 0
+
+        def replaced(match: re.Match[str]) -> str:
+            nonlocal count
+            safe = self._values.get(match[0].casefold())
+            if safe is None:
+                return match[0]
+            count += 1
+            return safe
+
+        return pattern.sub(replaced, text), count

@@ -1,0 +1,67 @@
+"""Which engine a policy gets: the fastest installed, the user's own patterns, second opinions."""
+
+from __future__ import annotations
+
+from ..errors import SettingsError
+from .detector import Detector
+from .detectors import built_in
+from .engine import AnchorEngine, Engine, Found, PlainEngine
+from .policy import Policy
+
+__all__ = ["Composite", "build_engine"]
+
+
+class Composite:
+    """Several engines as one.
+
+    Attributes:
+        rules: Describes the rules, for the ruleset hash.
+    """
+
+    name = "composite"
+
+    def __init__(self, engines: list[Engine], rules: str, off: frozenset[str]) -> None:
+        self._engines = engines
+        self._off = off
+        self.rules = rules
+
+    def find(self, text: str, depth: int = 0) -> list[Found]:
+        """See `Engine`."""
+        found = [item for engine in self._engines for item in engine.find(text, depth)]
+        return [item for item in found if item[2] not in self._off] if self._off else found
+
+
+def build_engine(policy: Policy) -> Composite:
+    """The engine for a policy.
+
+    Raises:
+        SettingsError: An engine or a second opinion that the policy names is not installed, or there
+            is no engine with a time bound for the user's own patterns.
+    """
+    detectors = tuple(
+        detector for detector in built_in(policy.profile) if not policy.off & {detector.name, detector.kind}
+    )
+    engines: list[Engine] = [_searcher(policy, detectors)]
+    if policy.detectors:
+        from .custom import CustomEngine  # noqa: PLC0415 - the module needs an extra
+
+        engines.append(CustomEngine(policy.detectors))
+    engines += [_second_opinion(name) for name in sorted(policy.also)]
+    rules = repr([(item.name, item.kind, item.pattern) for item in detectors])
+    return Composite(engines, rules, policy.off)
+
+
+def _searcher(policy: Policy, detectors: tuple[Detector, ...]) -> Engine:
+    if policy.engine == "plain":
+        return PlainEngine(detectors)
+    if policy.engine == "anchors":
+        return AnchorEngine(detectors)
+    if policy.engine == "hyperscan":
+        raise SettingsError(
+            "the redaction policy asks for the engine hyperscan: install sealtrace[fast]", setting="redaction_policy"
+        )
+    return AnchorEngine(detectors)
+
+
+def _second_opinion(name: str) -> Engine:
+    raise SettingsError(f"unknown {name}", setting="redaction_policy")

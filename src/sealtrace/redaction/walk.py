@@ -1,0 +1,541 @@
+"""Walks one payload: structure first, then all the text in it at once.
+
+Walking decides what is redacted because of where it stands (field names, rules by path, media) and
+collects every other string. Only then is text searched: by then each value that a field name gave
+away is known, so it is found in the text of the same payload too, wherever the two stand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, Protocol, TypeAlias
+
+from ..errors import RedactionFailed
+from ..event import Shared
+from .fields import is_person, kind_of_field, looks_like_schema
+from .memory import RunMemory
+from .names import NameStrength, name_strength, secret_value
+from .paths import PathRules
+from .scanner import Change
+from .tags import PSEUDONYM
+from .validators import card
+
+__all__ = ["Scopes", "Surroundings", "Walk"]
+
+_MAX_DEPTH: Final = 64
+_MAX_JSON_IN_STRING: Final = 4
+_MEDIA: Final = re.compile(r"data:[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[\w.=+-]{1,80}){0,4};base64,")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{1024,}={0,2}\Z")
+_HEX_ONLY: Final = re.compile(r"[0-9a-fA-F]+\Z")
+_MEDIA_FIELDS: Final = frozenset({"b64_json", "file_data", "image_data", "audio_data", "image_base64", "screenshot"})
+_SHORT_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\n-]{128,}={0,2}\Z")
+_ROUNDS: Final = 6
+_SHORTEST: Final = 5
+"""No value that a detector knows is shorter."""
+
+# Names the SDK and a rerun need to find their way: scanned, never replaced because of the name.
+STRUCTURAL: Final = frozenset(
+    {"type", "id", "call_id", "name", "role", "status", "object", "model", "tool", "kind", "agent", "tool_call_id",
+     "response_id", "previous_response_id", "conversation_id", "item_id", "server_label", "approval_request_id"}
+)  # fmt: skip
+_IMMUTABLE: Final = (bool, type(None))
+
+
+class _Where:
+    """Where the walk is: the names that lead here, how many JSON texts deep, and who counts."""
+
+    __slots__ = ("counts", "nested", "path")
+
+    def __init__(self, path: tuple[str, ...], nested: int, counts: Counter[str]) -> None:
+        self.path = path
+        self.nested = nested
+        self.counts = counts
+
+    def inside(self, name: str) -> _Where:
+        return _Where((*self.path, name), self.nested, self.counts)
+
+
+_Key: TypeAlias = tuple[int, bool, str]
+"""The rules in force, whether the text stands in a structural place, and the text."""
+
+
+class _Use(Enum):
+    """What a name is good for."""
+
+    PLAIN = 1
+    STRUCTURAL = 2
+    TELLING = 3
+
+
+_USES: Final[dict[str, _Use]] = {}
+
+
+def _use_of(name: str) -> _Use:
+    if name in STRUCTURAL:
+        use = _Use.STRUCTURAL
+    elif kind_of_field(name) is not None or name_strength(name) != NameStrength.NONE or name in _MEDIA_FIELDS:
+        use = _Use.TELLING
+    else:
+        use = _Use.PLAIN
+    if len(_USES) < 10_000:
+        _USES[name] = use
+    return use
+
+
+class Surroundings(Protocol):
+    """What a walk needs from the redactor."""
+
+    max_string: int
+    strict: bool
+    keep_media: bool
+    field_names: bool
+
+    def search(self, strings: list[str], deadline: float) -> None:
+        """Search strings not seen before; `known` knows them afterwards."""
+        ...
+
+    def known(self, text: str) -> Change | bool:
+        """What is remembered of a string: its change, True for nothing found, False for not seen yet."""
+        ...
+
+    def replacement(self, kind: str, value: str) -> str:
+        """What stands in place of a value."""
+        ...
+
+    def number(self, kind: str, value: float) -> float:
+        """What stands in place of a number."""
+        ...
+
+
+class Scopes(Protocol):
+    """How rules depend on where a value comes from."""
+
+    @property
+    def scoped(self) -> bool:
+        """Whether they do at all."""
+        ...
+
+    def rules(self, agent: str | None, tool: str | None, kind: str | None) -> tuple[Surroundings, PathRules | None]:
+        """The rules for what this agent and this tool say."""
+        ...
+
+
+class Walk:
+    """One payload's redaction.
+
+    Args:
+        scopes: The redactor.
+        memory: Values given away by their fields, of the whole run.
+        deadline: `time.monotonic()` at which to give up.
+        agent: The agent's name.
+        tool: The tool's name.
+        kind: The event's kind.
+    """
+
+    def __init__(
+        self,
+        scopes: Scopes,
+        memory: RunMemory,
+        deadline: float,
+        *,
+        agent: str | None = None,
+        tool: str | None = None,
+        kind: str | None = None,
+    ) -> None:
+        self._scopes = scopes
+        self._agent, self._kind = agent, kind
+        self._around, self._paths = scopes.rules(agent, tool, kind)
+        self._memory = memory
+        self._deadline = deadline
+        self.counts: Counter[str] = Counter()
+        self._texts: list[tuple[Any, Any, str, bool, Counter[str], Surroundings]] = []
+        self._shared_done: dict[int, tuple[Shared, list[Any], Counter[str]]] = {}
+        self._late: list[Callable[[], None]] = []
+
+    def run(self, payload: Any) -> Any:
+        """The safe copy.
+
+        Raises:
+            RedactionFailed: It took too long, or the payload is not plain JSON.
+        """
+        holder: list[Any] = [None]
+        self._place(holder, 0, payload, _Where((), 0, self.counts))
+        self._search()
+        for finish in self._late:  # inner ones come before outer ones
+            finish()
+        for shared, held, counts in self._shared_done.values():
+            shared.redacted = held[0]
+            shared.redactions = dict(counts)
+            shared.is_redacted = True
+            self.counts.update(counts)
+        return holder[0]
+
+    # -- structure
+
+    def _place(self, into: Any, at: Any, value: Any, where: _Where) -> None:
+        kind = type(value)
+        if kind is str:
+            self._string(into, at, value, where, structural=False)
+        elif kind is dict:
+            into[at] = self._dict(value, where)
+        elif kind is list:
+            self._check(where.path)
+            out: list[Any] = [None] * len(value)
+            into[at] = out
+            inner = where.inside("")
+            for index, item in enumerate(value):
+                self._place(out, index, item, inner)
+        elif kind is int:
+            into[at] = self._loose_number(value, where.counts)
+        elif kind in _IMMUTABLE or kind is float:
+            into[at] = value
+        elif kind is Shared:
+            into[at] = value
+            self._shared(value, where.path)
+        else:
+            raise RedactionFailed(f"a value of type {kind.__name__} is not plain JSON; the payload was dropped")
+
+    def _check(self, path: tuple[str, ...]) -> None:
+        if len(path) > _MAX_DEPTH:
+            raise RedactionFailed("the payload is nested too deeply to redact; it was dropped")
+        if time.monotonic() > self._deadline:
+            raise RedactionFailed("redaction took too long; the payload was dropped")
+
+    def _loose_number(self, value: int, counts: Counter[str]) -> float:
+        """A card number is one also where it is written as a number."""
+        if 10**14 <= value < 10**16 and card(str(value)) and not 10**15 > value >= 4 * 10**14:
+            counts["CARD"] += 1
+            return self._around.number("CARD", value)
+        return value
+
+    def _dict(self, value: dict[Any, Any], where: _Where) -> dict[str, Any]:
+        self._check(where.path)
+        if self._scopes.scoped:
+            tool = self._tool_of(value)
+            if tool is not None:
+                before = self._around, self._paths
+                self._around, self._paths = self._scopes.rules(self._agent, tool, self._kind)
+                try:
+                    return self._members(value, _Where((), where.nested, where.counts))
+                finally:
+                    self._around, self._paths = before
+        return self._members(value, where)
+
+    def _tool_of(self, value: dict[Any, Any]) -> str | None:
+        """The tool whose call or output this item is: the history of a conversation obeys the tool's rules too."""
+        call = value.get("call_id", value.get("tool_call_id"))
+        name = value.get("name")
+        if type(name) is str and "arguments" in value:
+            if type(call) is str:
+                self._memory.tools[call] = name
+            return name
+        if type(call) is str and ("output" in value or "content" in value):
+            return self._memory.tools.get(call)
+        return None
+
+    def _members(self, value: dict[Any, Any], where: _Where) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        around = self._around
+        known = around.known
+        person = around.strict and "name" in value and is_person(value)
+        plain = self._paths is None and not person
+        odd_names: list[str] = []
+        for name, item in value.items():
+            if type(name) is not str:
+                raise RedactionFailed("a key that is not a string is not plain JSON; the payload was dropped")
+            if len(name) >= _SHORTEST and known(name) is not True:
+                odd_names.append(name)
+            use = _USES.get(name) or _use_of(name)
+            if plain and (use is _Use.PLAIN or use is _Use.STRUCTURAL or not around.field_names):
+                # Most of a payload ends here: a name that says nothing, and a value that is seldom a container.
+                kind = type(item)
+                if kind is str:
+                    self._string(out, name, item, where, structural=use is _Use.STRUCTURAL)
+                elif item is None or kind is bool or kind is float:
+                    out[name] = item
+                else:
+                    self._place(out, name, item, where.inside(name))
+            else:
+                self._field(out, name, item, where.inside(name), person=person)
+        if odd_names:
+            self._keys(out, odd_names, where.counts)
+        return out
+
+    def _field(self, out: dict[str, Any], name: str, item: Any, where: _Where, *, person: bool) -> None:
+        counts = where.counts
+        rule = self._paths.match(where.path) if self._paths is not None else None
+        if rule is not None:
+            out[name] = (
+                self._kept(item)
+                if rule.action == "keep"
+                else self._whole(item, rule.kind, counts, drop=rule.action == "drop")
+            )
+            return
+        person_name = person and name == "name"
+        structural = name in STRUCTURAL and not person_name
+        if self._around.field_names and not structural:
+            kind = "NAME" if person_name else kind_of_field(name)
+            if kind is not None and not (type(item) is dict and looks_like_schema(item)):
+                out[name] = self._whole(item, kind, counts, drop=False)
+                return
+            if type(item) is str and self._named_secret(name, item):
+                out[name] = self._whole(item, "SECRET", counts, drop=False)
+                return
+        if type(item) is not str:
+            self._place(out, name, item, where)
+        elif name in _MEDIA_FIELDS and _SHORT_BASE64.match(item) and not self._around.keep_media:
+            counts["MEDIA"] += 1
+            out[name] = self._around.replacement("MEDIA", item)
+        else:
+            self._string(out, name, item, where, structural=structural)
+
+    def _named_secret(self, name: str, value: str) -> bool:
+        if PSEUDONYM.search(value) or len(value) > 8192 or any(character.isspace() for character in value[:64]):
+            return False
+        return secret_value(value, name_strength(name), strict=self._around.strict, quoted=True)
+
+    def _kept(self, item: Any) -> Any:
+        if type(item) is Shared:
+            raise RedactionFailed("a shared value stands below a kept field; the payload was dropped")
+        if type(item) is dict:
+            return {name: self._kept(inner) for name, inner in item.items()}
+        if type(item) is list:
+            return [self._kept(inner) for inner in item]
+        if type(item) in {str, int, float, bool, type(None)}:
+            return item
+        raise RedactionFailed("a value that is not plain JSON stands below a kept field; the payload was dropped")
+
+    def _keys(self, out: dict[str, Any], names: list[str], counts: Counter[str]) -> None:
+        """Keys are text too; one that changes is renamed once the search is done, and order is kept."""
+        around = self._around
+        for name in names:
+            self._texts.append((None, None, name, True, counts, self._around))
+
+        def rename() -> None:
+            changed = {name: known.text for name in names if isinstance(known := around.known(name), Change)}
+            if not changed:
+                return
+            items = list(out.items())
+            out.clear()
+            for name, item in items:
+                safe = changed.get(name, name)
+                count = 1
+                while safe in out:
+                    count += 1
+                    safe = f"{changed.get(name, name)}#{count}"
+                out[safe] = item
+
+        self._late.append(rename)
+
+    def _shared(self, shared: Shared, path: tuple[str, ...]) -> None:
+        if shared.is_redacted or id(shared) in self._shared_done:
+            return
+        counts: Counter[str] = Counter()
+        holder: list[Any] = [None]
+        # Only marked as redacted at the very end: if anything fails on the way, it is not.
+        self._shared_done[id(shared)] = (shared, holder, counts)
+        self._place(holder, 0, shared.value, _Where(path, 0, counts))
+
+    # -- values redacted whole
+
+    def _whole(self, value: Any, kind: str, counts: Counter[str], *, drop: bool) -> Any:
+        """Replace every leaf below a sensitive field, keeping its type."""
+        leaf = type(value)
+        if leaf is str:
+            return self._whole_string(value, kind, counts, drop=drop)
+        if leaf is int or leaf is float:
+            if drop:
+                counts[kind] += value != 0
+                return leaf(0)
+            safe = self._around.number(kind, value)
+            if safe != value:
+                counts[kind] += 1
+                self._memory.remember(repr(value), self._around.replacement(kind, repr(value)))
+            return safe
+        if leaf is dict:
+            out: dict[str, Any] = {}
+            for name, item in value.items():
+                if type(name) is not str:
+                    raise RedactionFailed("a key that is not a string is not plain JSON; the payload was dropped")
+                out[name] = (
+                    item
+                    if name == "type" and type(item) is str and item in _JSON_TYPES
+                    else self._whole(item, kind_of_field(name) or kind, counts, drop=drop)
+                )
+            self._keys(out, [name for name in out if len(name) >= _SHORTEST], counts)
+            return out
+        if leaf is list:
+            return [self._whole(item, kind, counts, drop=drop) for item in value]
+        if leaf in _IMMUTABLE:
+            return value
+        raise RedactionFailed(
+            f"a value of type {leaf.__name__} stands below a sensitive field; the payload was dropped"
+        )
+
+    def _whole_string(self, value: str, kind: str, counts: Counter[str], *, drop: bool) -> str:
+        if not value.strip() or value == "<DROPPED>" or PSEUDONYM.fullmatch(value):
+            return value
+        if drop:
+            counts[kind] += 1
+            return "<DROPPED>"
+        safe = self._around.replacement(kind, value)
+        if safe != value:
+            counts[kind] += 1
+            self._memory.remember(value, safe)
+        return safe
+
+    # -- text
+
+    def _string(self, into: Any, at: Any, text: str, where: _Where, *, structural: bool) -> None:
+        counts = where.counts
+        into[at] = text
+        size = len(text)
+        if size < _SHORTEST:
+            if not structural and size >= 4 and len(self._memory):
+                self._texts.append((into, at, text, structural, counts, self._around))
+            return
+        if structural and self._around.known(text) is True:
+            return
+        if size >= 64 and not self._around.keep_media and self._is_media(text):
+            counts["MEDIA"] += 1
+            into[at] = self._around.replacement("MEDIA", text)
+            return
+        if size > self._around.max_string and len(PSEUDONYM.sub("", text)) > self._around.max_string:
+            counts["OVERSIZE"] += 1
+            into[at] = self._around.replacement("OVERSIZE", text)
+            return
+        if text[0] in '{[" \n' and where.nested < _MAX_JSON_IN_STRING and self._json_inside(into, at, text, where):
+            return
+        self._texts.append((into, at, text, structural, counts, self._around))
+
+    @staticmethod
+    def _is_media(text: str) -> bool:
+        return (text.startswith("data:") and _MEDIA.match(text) is not None) or (
+            len(text) >= 1024
+            and _BASE64.match(text) is not None
+            and not (text.isupper() or text.islower() or _HEX_ONLY.match(text))
+        )
+
+    def _json_inside(self, into: Any, at: Any, text: str, where: _Where) -> bool:
+        parsed = _parsed(text)
+        if parsed is None:
+            return False
+        holder: list[Any] = [None]
+        self._place(holder, 0, parsed, _Where(where.path, where.nested + 1, where.counts))
+
+        def finish() -> None:
+            safe = holder[0]
+            # Unchanged text is kept as it is: the model saw this spelling.
+            if safe != parsed:
+                into[at] = _written(safe, text)
+
+        self._late.append(finish)
+        return True
+
+    def _search(self) -> None:
+        """Find in all texts what the detectors know and what the run remembers, until nothing more is found."""
+        safe: dict[_Key, tuple[str, Counter[str]]] = {}
+        pending: dict[_Key, tuple[str, Surroundings]] = {}
+        for _, _, text, structural, _, around in self._texts:
+            pending[id(around), structural, text] = text, around
+        for _ in range(_ROUNDS):
+            if not pending:
+                break
+            pending = self._round(pending, safe)
+        for key in pending:
+            _, around = pending[key]
+            safe[key] = around.replacement("UNSTABLE", key[2]), Counter({"UNSTABLE": 1})
+        for into, at, text, structural, counts, around in self._texts:
+            found = safe.get((id(around), structural, text))
+            if found is not None:
+                counts.update(found[1])
+                if into is not None:
+                    into[at] = found[0]
+
+    def _round(
+        self,
+        pending: dict[_Key, tuple[str, Surroundings]],
+        safe: dict[_Key, tuple[str, Counter[str]]],
+    ) -> dict[_Key, tuple[str, Surroundings]]:
+        unseen: dict[Surroundings, dict[str, None]] = {}
+        for text, around in pending.values():
+            if around.known(text) is False:
+                unseen.setdefault(around, {})[text] = None
+        for around, texts in unseen.items():
+            around.search(list(texts), self._deadline)
+        after: dict[_Key, str] = {}
+        for key, (text, around) in pending.items():
+            known = around.known(text)
+            if isinstance(known, Change):
+                counts = safe[key][1] if key in safe else Counter[str]()
+                counts.update(known.counts)
+                safe[key] = known.text, counts
+            elif not known:
+                raise RedactionFailed("a string was not searched; the payload was dropped")
+            if not key[1]:
+                after[key] = known.text if isinstance(known, Change) else text
+        following: dict[_Key, tuple[str, Surroundings]] = {}
+        replaced = self._memory.replacements(list(dict.fromkeys(after.values())))
+        for key, text in after.items() if replaced else ():
+            change = replaced.get(text)
+            if change is not None and change[1]:
+                counts = safe[key][1] if key in safe else Counter[str]()
+                counts["REMEMBERED"] += change[1]
+                safe[key] = change[0], counts
+                following[key] = change[0], pending[key][1]
+        return following
+
+
+_JSON_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("duplicate keys: searched as text instead")
+    return out
+
+
+def _not_json(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON: searched as text instead")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in {float("inf"), float("-inf")}:
+        raise ValueError("a number too large to keep: searched as text instead")
+    return value
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_not_json, parse_float=_finite)
+
+
+def _parsed(text: str) -> Any:
+    """The object, array or text that a string holds as JSON, or None."""
+    stripped = text.strip()
+    if not stripped or stripped[0] + stripped[-1] not in {"{}", "[]", '""'} or len(stripped) < 2:
+        return None
+    try:
+        return _DECODER.decode(stripped)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _written(value: Any, like: str) -> str:
+    """JSON again, in the manner of the text it was read from."""
+    indent = re.match(r"\s*[\[{]\n([ \t]+)", like)
+    if indent:
+        separators = (",", ": ")
+    else:
+        separators = (", " if re.search(r"[\"\d\]}el], ", like) else ",", ": " if '": ' in like else ":")
+    return json.dumps(
+        value,
+        ensure_ascii=like.isascii() and "\\u" in like,
+        indent=indent[1] if indent else None,
+        separators=separators,
+    )
