@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from sealtrace.event import EventStatus, Kind, RunEvent
+from sealtrace.draft import Draft
+from sealtrace.event import Kind
 from sealtrace.record import Record
-from sealtrace.recorder import Draft, Recorder
+from sealtrace.recorder import Recorder
 
 
 class MemorySink:
@@ -64,15 +65,9 @@ def recorder(sink):
 
 def draft(record: Record, *, size: int = 10) -> Draft:
     """A draft with the next seq of the record."""
-    event = RunEvent(
-        run_id=record.run_id,
-        record_id=record.record_id,
-        seq=record.reserve(),
-        ts="",
-        kind=Kind.CUSTOM,
-        payload={"a": 1},
+    return Draft(
+        record=record, seq=record.reserve(), kind=Kind.CUSTOM, ordinal=0, started_ns=0, payload={"a": 1}, size=size
     )
-    return Draft(event, {}, size)
 
 
 def test_events_arrive_in_the_order_they_were_emitted(recorder, sink):
@@ -81,7 +76,7 @@ def test_events_arrive_in_the_order_they_were_emitted(recorder, sink):
     for _ in range(15):
         recorder.emit(draft(record), record)
     assert recorder.flush(5)
-    assert [d.event.seq for d in sink.drafts] == list(range(15))
+    assert [d.seq for d in sink.drafts] == list(range(15))
 
 
 def test_a_full_queue_drops_the_newest_payload_and_keeps_the_envelope(recorder, sink):
@@ -92,12 +87,12 @@ def test_a_full_queue_drops_the_newest_payload_and_keeps_the_envelope(recorder, 
         recorder.emit(draft(record), record)
     sink.gate.set()
     assert recorder.flush(5)
-    dropped = [d for d in sink.drafts if d.event.status is EventStatus.PAYLOAD_DROPPED]
+    dropped = [d for d in sink.drafts if d.dropped]
     assert len(sink.drafts) == 40
     assert 19 <= len(dropped) <= 20
-    assert all(d.event.payload is None for d in dropped)
+    assert all(d.payload == {} for d in dropped)
     assert record.dropped == recorder.dropped == len(dropped)
-    assert [d.event.seq for d in sink.drafts] == list(range(40))
+    assert [d.seq for d in sink.drafts] == list(range(40))
 
 
 def test_the_queue_is_bounded_in_bytes_too(recorder, sink):
@@ -108,7 +103,7 @@ def test_the_queue_is_bounded_in_bytes_too(recorder, sink):
     recorder.emit(draft(record, size=100), record)
     sink.gate.set()
     assert recorder.flush(5)
-    assert [d.event.status for d in sink.drafts] == [EventStatus.PAYLOAD_DROPPED, EventStatus.RECORDED]
+    assert [d.payload for d in sink.drafts] == [{}, {"a": 1}]
 
 
 def test_a_sink_that_raises_anything_does_not_stop_the_thread(recorder, sink):

@@ -7,7 +7,6 @@ the way drops the payload and keeps the event.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import time
@@ -16,11 +15,11 @@ from typing import Any, Final, Protocol
 
 from ._guard import safely
 from ._version import __version__
+from .draft import Draft
 from .errors import VaultDenied, VaultError, VaultUnavailable
 from .event import EventStatus, RunEvent, Shared, timestamp
 from .keys import Keys
 from .record import Record
-from .recorder import Draft
 from .redaction import Redactor
 from .vault import RecordHeader, Seal, VaultWriter
 
@@ -84,23 +83,22 @@ class Pipeline:
             raise
 
     def _made_safe(self, draft: Draft, record: Record) -> RunEvent:
-        event = draft.event
-        if event.payload is None:
-            return event
+        if draft.dropped:
+            return draft.event(None, EventStatus.PAYLOAD_DROPPED)
         if record.memory is None:
             record.memory = self._redactor.memory()
         started = time.perf_counter()
         try:
-            digests = self._digests(draft.digest)
+            digests = self._digests(draft.digest or {})
             done = self._redactor.redact(
-                event.payload, memory=record.memory, kind=event.kind, agent=event.agent, tool=draft.tool
+                draft.payload, memory=record.memory, kind=draft.kind, agent=draft.agent, tool=draft.tool
             )
         except BaseException:  # noqa: BLE001 - fail closed: whatever it was, the raw payload goes no further
             record.redaction_failed += 1
             safely(self._on_redacted, time.perf_counter() - started, failed=True)
-            return dataclasses.replace(event, payload=None, status=EventStatus.REDACTION_FAILED)
+            return draft.event(None, EventStatus.REDACTION_FAILED)
         safely(self._on_redacted, time.perf_counter() - started, failed=False)
-        return dataclasses.replace(event, payload=done.value, redactions=done.counts, digests=digests)
+        return draft.event(done.value, EventStatus.RECORDED, digests=digests, redactions=done.counts)
 
     def _digests(self, raw: dict[str, Any]) -> dict[str, Any]:
         out: dict[str, Any] = {}

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import dataclasses
 import os
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ._guard import report, safely
-from .event import EventStatus, RunEvent, canonical_run_id
+from .draft import Draft
+from .event import canonical_run_id
 from .record import Record
 
-__all__ = ["Draft", "Recorder", "Sink"]
+__all__ = ["Recorder", "Sink"]
 
 _GRACE: Final = 10.0
 """Seconds a record whose runs have ended waits for tool calls that are still open."""
@@ -32,23 +32,6 @@ the agent's thread give up the interpreter lock each time."""
 
 _ENVELOPES_PER_EVENT: Final = 10
 """Envelopes are small: this many times `max_events` may wait before whole events are lost."""
-
-
-@dataclasses.dataclass(slots=True)
-class Draft:
-    """An event as the agent's thread leaves it: raw, not redacted, not stored.
-
-    Attributes:
-        event: The envelope; its payload is the raw snapshot.
-        digest: Raw values to digest, by field name; a list is digested item by item.
-        size: About how many bytes the snapshot holds in memory.
-        tool: Tool name, for redaction rules by tool.
-    """
-
-    event: RunEvent
-    digest: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
-    size: int = 0
-    tool: str | None = None
 
 
 class Sink(Protocol):
@@ -134,7 +117,7 @@ class Recorder:
                 self.lost += 1
                 return
             if waiting >= self._max_events or self._bytes + draft.size > self._max_bytes:
-                draft = _without_payload(draft)
+                draft.drop()
                 record.count_drop()
                 self.dropped += 1
             self._bytes += draft.size
@@ -299,11 +282,6 @@ class Recorder:
             self._clean = clean
             self._drains_done = wanted
             self._condition.notify_all()
-
-
-def _without_payload(draft: Draft) -> Draft:
-    event = dataclasses.replace(draft.event, payload=None, status=EventStatus.PAYLOAD_DROPPED)
-    return Draft(event, {}, 0, draft.tool)
 
 
 _live: Final[weakref.WeakSet[Recorder]] = weakref.WeakSet()

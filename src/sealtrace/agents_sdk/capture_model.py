@@ -109,15 +109,15 @@ class ModelCapture(Emitter):
     def _response(self, event: Pending, token: _ModelToken, response: Any) -> None:
         facts = response_facts(response, event.snapshot)
         event.payload["response"] = facts
-        event.digest["output"] = facts["output"]
+        event.digest = {**(event.digest or {}), "output": facts["output"]}
         usage = facts["usage"]
         event.record.add_usage(usage.get("input_tokens", 0), usage.get("output_tokens", 0))
         for item in facts["output"]:
             call_id = item.get("call_id") if type(item) is dict else None
             if type(call_id) is str:
-                event.frame.generation_of[call_id] = event.seq
+                event.within.generation_of[call_id] = event.seq
                 if type(item.get("name")) is str:
-                    event.frame.call_ids[item["name"], item.get("arguments")] = call_id
+                    event.within.call_ids[item["name"], item.get("arguments")] = call_id
         token.facts |= {
             "gen_ai.response.id": facts["response_id"],
             "gen_ai.response.model": facts.get("model"),

@@ -33,7 +33,7 @@ class ToolCapture(Emitter):
             token.entry.attributes |= {
                 "gen_ai.tool.call.id": call.call_id,
                 "gen_ai.tool.type": "extension" if kind == "mcp" else "function",
-                "gen_ai.agent.name": token.frame.agent,
+                "gen_ai.agent.name": token.within.agent,
             }
         return token
 
@@ -64,7 +64,7 @@ class ToolCapture(Emitter):
         """Take the call down."""
         token = self._call(call.name, call.action, call.call_id, call.tool_call)
         if token is not None and token.entry is not None and token.entry.kind == "tool":
-            token.entry.attributes |= {"gen_ai.tool.call.id": call.call_id, "gen_ai.agent.name": token.frame.agent}
+            token.entry.attributes |= {"gen_ai.tool.call.id": call.call_id, "gen_ai.agent.name": token.within.agent}
         return token
 
     def native_ended(self, token: Any, item: Any, error: BaseException | None) -> None:
@@ -110,9 +110,19 @@ class ToolCapture(Emitter):
         )
         # The result is an event of its own, with a place in the order of its own: taken when it is there.
         record.hold()
-        token = Pending(frame, record, seq, 0, Kind.TOOL_RESULT, time.time_ns(), entry, Snapshot(), {"tool": name}, {})
+        token = Pending(
+            record=record,
+            seq=seq,
+            kind=Kind.TOOL_RESULT,
+            ordinal=0,
+            started_ns=time.time_ns(),
+            payload={"tool": name},
+            within=frame,
+            entry=entry,
+            snapshot=Snapshot(),
+        )
         token.call_id, token.parent_seq, token.tool = self._id(call_id), seq, tool
-        token.scope = [(VIA, VIA.set(f"tool:{self._id(call_id)}")), (_TOOL, _TOOL.set(token))]
+        token.scope = ((VIA, VIA.set(f"tool:{self._id(call_id)}")), (_TOOL, _TOOL.set(token)))
         return token
 
     def _id(self, call_id: str) -> str:
@@ -124,9 +134,9 @@ class ToolCapture(Emitter):
             token.entry.error_type = error_type
         token.payload |= payload
         if "result" in payload:
-            token.digest["result"] = payload["result"]
+            token.digest = {"result": payload["result"]}
         token.seq = token.record.reserve()
-        token.ordinal = token.record.ordinal(token.frame.path, Kind.TOOL_RESULT)
+        token.ordinal = token.record.ordinal(token.within.path, Kind.TOOL_RESULT)
         self.end(token, error_type=error_type)
 
     # handoffs
@@ -162,8 +172,8 @@ class ToolCapture(Emitter):
             event.payload["to"] = target.name
         self.end(event, error_type=class_name(error) if error is not None else None)
         if error is None:
-            event.frame.agent = self.clean(target.name)
-            event.record.agents.setdefault(event.frame.agent)
+            event.within.agent = self.clean(target.name)
+            event.record.agents.setdefault(event.within.agent)
 
     # guardrails
 
@@ -176,7 +186,7 @@ class ToolCapture(Emitter):
         event = self.begin(Kind.GUARDRAIL, frame, record)
         event.payload = {"name": call.name, "stage": call.stage}
         name = self.clean(call.name)
-        event.scope = [(VIA, VIA.set(f"guardrail:{name}")), (_TOOL, _TOOL.set(None))]
+        event.scope = ((VIA, VIA.set(f"guardrail:{name}")), (_TOOL, _TOOL.set(None)))
         data = call.args[0] if call.args and call.stage.startswith("tool_") else call.kwargs.get("data")
         call_id = getattr(getattr(data, "context", None), "tool_call_id", None)
         if isinstance(call_id, str):
@@ -239,7 +249,7 @@ class ToolCapture(Emitter):
 
 
 def _left(event: Pending) -> None:
-    scope, event.scope = event.scope, []
+    scope, event.scope = event.scope, ()
     for variable, token in scope:
         try:
             variable.reset(token)

@@ -6,9 +6,10 @@ import dataclasses
 import time
 from typing import Any
 
-from ..event import Kind, RunEvent, timestamp
+from ..draft import Draft
+from ..event import Kind
 from ..record import Record
-from ..recorder import Draft, Recorder
+from ..recorder import Recorder
 from ..settings import Settings
 from .codec import Snapshot
 from .frames import ACTOR, FRAME, Frame
@@ -17,27 +18,14 @@ from .spanbook import SpanBook, SpanEntry
 __all__ = ["Emitter", "Pending"]
 
 
-@dataclasses.dataclass(slots=True, eq=False)
-class Pending:
-    """An event whose `seq` is taken and whose end is still to come; the token of a seam call."""
+@dataclasses.dataclass(slots=True, eq=False, kw_only=True)
+class Pending(Draft):
+    """A draft whose `seq` is taken and whose end is still to come; the token of a seam call."""
 
-    frame: Frame
-    record: Record
-    seq: int
-    ordinal: int
-    kind: Kind
-    started_ns: int
+    within: Frame
     entry: SpanEntry | None
     snapshot: Snapshot
-    payload: dict[str, Any]
-    digest: dict[str, Any]
-    call_id: str | None = None
-    parent_seq: int | None = None
-    model: str | None = None
-    config: dict[str, Any] | None = None
-    tool: str | None = None
-    error_type: str | None = None
-    scope: list[Any] = dataclasses.field(default_factory=list[Any])
+    scope: tuple[Any, ...] = ()
 
 
 class Emitter:
@@ -63,12 +51,22 @@ class Emitter:
         entry = self.book.current() or self.book.root_entry(record)
         self.book.first_event(entry, seq)
         return Pending(
-            frame, record, seq, record.ordinal(frame.path, kind), kind, time.time_ns(), entry, Snapshot(), {}, {}
+            record=record,
+            seq=seq,
+            kind=kind,
+            ordinal=record.ordinal(frame.path, kind),
+            started_ns=time.time_ns(),
+            payload={},
+            within=frame,
+            entry=entry,
+            snapshot=Snapshot(),
         )
 
     def end(self, event: Pending, *, error_type: str | None = None) -> None:
         """Queue the event with what it has become, and let go of the record."""
-        self._queue(event, error_type, (time.time_ns() - event.started_ns) / 1e6)
+        event.duration_ns = time.time_ns() - event.started_ns
+        event.error_type = error_type
+        self._queue(event)
         self.recorder.release(event.record)
 
     def at_once(
@@ -89,54 +87,31 @@ class Emitter:
         entry = entry or self.book.current() or self.book.root_entry(record)
         self.book.first_event(entry, seq)
         event = Pending(
-            frame,
-            record,
-            seq,
-            record.ordinal(frame.path, kind),
-            kind,
-            time.time_ns(),
-            entry,
-            snapshot,
-            payload,
-            digest or {},
+            record=record,
+            seq=seq,
+            kind=kind,
+            ordinal=record.ordinal(frame.path, kind),
+            started_ns=time.time_ns(),
+            payload=payload,
+            digest=digest,
+            within=frame,
+            entry=entry,
+            snapshot=snapshot,
+            error_type=error_type,
             **fields,
         )
-        self._queue(event, error_type, None)
+        self._queue(event)
         return seq
 
-    def _queue(self, event: Pending, error_type: str | None, duration_ms: float | None) -> None:
+    def _queue(self, event: Pending) -> None:
         if self.settings.vault is None:
             return
-        entry = event.entry
-        self.recorder.emit(
-            Draft(
-                RunEvent(
-                    run_id=event.record.run_id,
-                    record_id=event.record.record_id,
-                    seq=event.seq,
-                    ts=timestamp(event.started_ns),
-                    kind=event.kind,
-                    frame=event.frame.path,
-                    ordinal=event.ordinal,
-                    agent=event.frame.agent or None,
-                    model=event.model,
-                    parent_seq=event.parent_seq,
-                    call_id=event.call_id,
-                    trace_id=entry.trace_id if entry else None,
-                    span_id=entry.span_id if entry else None,
-                    sdk_span_id=entry.sdk_span_id if entry else None,
-                    duration_ms=round(duration_ms, 3) if duration_ms is not None else None,
-                    error_type=error_type,
-                    actor=self._actor(),
-                    config=event.config,
-                    payload=event.payload,
-                ),
-                event.digest,
-                event.snapshot.size,
-                event.tool,
-            ),
-            event.record,
-        )
+        event.frame = event.within.path
+        event.agent = event.within.agent or None
+        event.actor = self._actor()
+        event.span = event.entry
+        event.size = event.snapshot.size
+        self.recorder.emit(event, event.record)
 
     def _actor(self) -> dict[str, Any] | None:
         actor = ACTOR.get()
