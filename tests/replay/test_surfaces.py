@@ -386,12 +386,13 @@ async def native(world: World) -> Any:
     )
 
 
-def test_native_tools_are_served_and_never_run(vault_url: str) -> None:
+@STREAM
+def test_native_tools_are_served_and_never_run(vault_url: str, stream: bool) -> None:
     """Shell, local shell, patch, computer and custom tools; a computer's factory is not called either."""
-    world = World()
+    world = World(stream=stream)
     run = record(native, vault_url, world=world)
     assert {"shell", "local_shell", "create", "computer made", "click", "screenshot", "custom"} == set(world.done)
-    session, after = again(native, run)
+    session, after = again(native, run, world=World(stream=stream))
     assert session.report.outcome is Outcome.SAME
     assert after.done == []
     assert session.receipt.surfaces["native tools"].served == 5
