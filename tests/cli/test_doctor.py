@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,47 @@ def test_secrets_among_the_settings_are_not_printed(
     for extra in ([], ["--json"]):
         run(["doctor", "--vault", vault_url, *extra])
         assert "horse" not in capsys.readouterr().out
+
+
+def test_a_bucket_that_does_not_answer_is_bad(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody listens at the endpoint: found before the first run is lost."""
+    for name, value in {
+        "SEALTRACE_ENDPOINT_URL": "http://127.0.0.1:9",
+        "SEALTRACE_MAX_ATTEMPTS": "1",
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    code, found = rows(capsys, "--vault", "s3://payloads/agents")
+    assert code == 1
+    assert found["payloads"][0] == Level.BAD
+
+
+@pytest.mark.parametrize(
+    ("exporter", "level", "says"),
+    [
+        ("provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))", "ok", "ConsoleSpanExporter"),
+        ("", "bad", "go nowhere"),
+    ],
+)
+def test_the_applications_exporters_are_named(
+    application: Any, vault_url: str, exporter: str, level: str, says: str
+) -> None:
+    """Where spans go is seen in the application's own provider, in a process of its own."""
+    name = application(
+        "from opentelemetry import trace\n"
+        "from opentelemetry.sdk.trace import TracerProvider\n"
+        "from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor\n"
+        f"provider = TracerProvider()\n{exporter}\ntrace.set_tracer_provider(provider)\n"
+    )
+    code = "import sys; from sealtrace.cli import run; sys.exit(run(sys.argv[1:]))"
+    arguments = ["doctor", "--json", "--import", name, "--vault", vault_url]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, timeout=120, check=False)
+    document = json.loads(done.stdout)
+    (row,) = [row for row in document["rows"] if row["what"] == "spans"]
+    assert row["level"] == level
+    assert says in row["text"]
+    assert done.returncode == (0 if level == "ok" else 1)

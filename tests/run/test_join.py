@@ -281,3 +281,53 @@ def test_context_the_server_holds_is_pointed_out(store: LocalStore, request_fiel
     assert says in finding.message
     assert "was not recorded" in finding.message
     assert (finding.seq, finding.serious) == (run.events[at].seq, False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "serious"),
+    [({"fidelity": "trace"}, "fidelity", True), ({"open_events": 2}, "open_events", False)],
+)
+def test_what_the_header_admits_is_said(store: LocalStore, changes: dict[str, Any], code: str, serious: bool) -> None:
+    """A record from traces alone is less than whole; operations that were still open are good to know."""
+    run = Conversation(1)
+    run.store(store, **changes)
+    assert codes(joined(store, spans_of(run)), serious=serious) == [code]
+
+
+def test_a_record_recovered_from_a_spool_says_so(store: LocalStore) -> None:
+    """What a killed process left has a manifest and may still not be all there was."""
+    run = Conversation(1)
+    run.store(store)
+    (record,) = VaultReader(store).records(RUN)
+    assert record.manifest is not None
+    record.__dict__["manifest"] = dataclasses.replace(record.manifest, complete=False)
+    found = join(RUN, [record], spans_of(run), asked_vault=True, asked_telemetry=True)
+    assert codes(found) == ["recovered"]
+
+
+def test_a_record_that_cannot_be_read_leaves_the_others(store: LocalStore) -> None:
+    """One record's manifest may not be read: it is named, and the other record is all there."""
+    first, second = Conversation(1, seed=1), Conversation(1, seed=2)
+    first.store(store)
+    second.store(store)
+    found = join(
+        RUN, VaultReader(_Without(store, first.record_id)).records(RUN), [], asked_vault=True, asked_telemetry=False
+    )
+    assert [finding.record_id for finding in found.findings] == [first.record_id]
+    assert codes(found) == ["unreadable"]
+    assert [len(record.events) for record in found.records if record.record_id == second.record_id] == [5]
+
+
+class _Without:
+    """A store that does not give out one record's objects."""
+
+    def __init__(self, store: LocalStore, record_id: str) -> None:
+        self._store, self._record_id = store, record_id
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def get(self, key: str, *, start: int | None = None, length: int | None = None) -> bytes:
+        if self._record_id in key:
+            raise VaultDenied(f"{key}: not allowed", key=key)
+        return self._store.get(key, start=start, length=length)
