@@ -1,92 +1,120 @@
 """A run's payloads written for people: what a model call repeats is pointed at, not repeated.
 
 Each model call sends the whole conversation again. In a file that is to be read and reviewed, a
-call shows only what is new: `"input": {"$same": 4, "$then": […]}` says that the first four messages
-are those of the call before, `"tools": {"$as_in": 1}` that the tools are those of event 1.
+call shows only what is new: `"input": {"$as_in": 4, "$first": 6, "$then": […]}` says that the first
+six messages are those of event 4, `"tools": {"$as_in": 1}` that the tools are those of event 1.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
 from ..event import Kind
 from .shape import JSON, is_array, is_object
 
 __all__ = ["compact", "expand"]
 
+_Event: TypeAlias = dict[str, JSON]
+
 _REPEATED: Final = ("instructions", "tools", "handoffs", "output_schema", "settings")
 _AS_IN: Final = "$as_in"
-_SAME: Final = "$same"
+_FIRST: Final = "$first"
 _THEN: Final = "$then"
 
 
-def compact(events: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """Events in their JSON form, with repetitions inside a frame pointed at; `expand` undoes it."""
-    book: dict[str, _Frame] = {}
-    return [_each(event, book.setdefault(str(event.get("frame")), _Frame()), _Frame.shorten) for event in events]
+def compact(events: Iterable[_Event]) -> list[_Event]:
+    """Events of one record in their JSON form, with repetitions pointed at; `expand` undoes it."""
+    book = _Writer()
+    return [_each(event, book.conversation, book.value) for event in events]
 
 
-def expand(events: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
+def expand(events: Iterable[_Event]) -> list[_Event]:
     """The counterpart of `compact`.
 
     Raises:
         ValueError: A pointer points at nothing.
     """
-    book: dict[str, _Frame] = {}
-    return [_each(event, book.setdefault(str(event.get("frame")), _Frame()), _Frame.restore) for event in events]
+    book = _Reader()
+    return [_each(event, book.conversation, book.value) for event in events]
 
 
-class _Frame:
-    """What the model calls of one frame have sent so far."""
+def _each(
+    event: _Event,
+    conversation: Callable[[int, str, JSON], JSON],
+    value: Callable[[int, str, JSON], JSON],
+) -> _Event:
+    """Apply both to what an event repeats; what it does not repeat, or has in another form, stays."""
+    payload = event.get("payload")
+    if not is_object(payload):
+        return event
+    seq, frame = event["seq"], str(event.get("frame"))
+    if event.get("kind") == Kind.INPUT and "input" in payload:
+        return {**event, "payload": {**payload, "input": conversation(seq, frame, payload["input"])}}
+    request = payload.get("request")
+    if event.get("kind") != Kind.GENERATION or not is_object(request):
+        return event
+    out = {name: value(seq, name, item) if name in _REPEATED else item for name, item in request.items()}
+    if "input" in request:
+        out["input"] = conversation(seq, frame, request["input"])
+    return {**event, "payload": {**payload, "request": out}}
+
+
+class _Writer:
+    """Finds what was there before."""
 
     def __init__(self) -> None:
-        self._first: dict[str, dict[str, int]] = {}
+        self._first: dict[tuple[str, str], int] = {}
+        self._latest: dict[str, tuple[int, list[str]]] = {}
+
+    def value(self, seq: int, name: str, value: JSON) -> JSON:
+        if value in (None, {}, []):
+            return value
+        first = self._first.setdefault((name, _exact(value)), seq)
+        return value if first == seq else {_AS_IN: first}
+
+    def conversation(self, seq: int, frame: str, items: JSON) -> JSON:
+        if not is_array(items):
+            return items
+        exact = [_exact(item) for item in items]
+        # The call before in the same run most likely, but a run may go on where another ended.
+        candidates = [self._latest[frame]] if frame in self._latest else []
+        candidates += [found for other, found in reversed(self._latest.items()) if other != frame]
+        best, count = None, 0
+        for number, known in candidates:
+            common = _common(known, exact)
+            if common > count:
+                best, count = number, common
+        self._latest.pop(frame, None)
+        self._latest[frame] = (seq, exact)
+        return items if best is None else {_AS_IN: best, _FIRST: count, _THEN: items[count:]}
+
+
+class _Reader:
+    """Follows the pointers."""
+
+    def __init__(self) -> None:
         self._values: dict[tuple[str, int], JSON] = {}
-        self._input: list[JSON] = []
+        self._conversations: dict[int, list[JSON]] = {}
 
-    def shorten(self, seq: int, request: dict[str, JSON]) -> dict[str, JSON]:
-        out = dict(request)
-        for name in _REPEATED:
-            if request.get(name) in (None, {}, []):
-                continue
-            first = self._first.setdefault(name, {}).setdefault(_exact(request[name]), seq)
-            if first != seq:
-                out[name] = {_AS_IN: first}
-        items = request.get("input")
+    def value(self, seq: int, name: str, value: JSON) -> JSON:
+        if is_object(value) and set(value) == {_AS_IN}:
+            if (name, value[_AS_IN]) not in self._values:
+                raise ValueError(f"event {seq}: {name} points at event {value[_AS_IN]}, which has none")
+            return self._values[name, value[_AS_IN]]
+        self._values[name, seq] = value
+        return value
+
+    def conversation(self, seq: int, frame: str, items: JSON) -> JSON:  # noqa: ARG002 - the writer needs the frame
+        if is_object(items) and set(items) == {_AS_IN, _FIRST, _THEN}:
+            known = self._conversations.get(items[_AS_IN], [])
+            if len(known) < items[_FIRST]:
+                raise ValueError(f"event {seq}: input points at {items[_FIRST]} messages of event {items[_AS_IN]}")
+            items = [*known[: items[_FIRST]], *items[_THEN]]
         if is_array(items):
-            same = _common(self._input, items)
-            if same:
-                out["input"] = {_SAME: same, _THEN: items[same:]}
-            self._input = items
-        return out
-
-    def restore(self, seq: int, request: dict[str, JSON]) -> dict[str, JSON]:
-        out = dict(request)
-        for name in _REPEATED:
-            value = request.get(name)
-            if is_object(value) and set(value) == {_AS_IN}:
-                if (name, value[_AS_IN]) not in self._values:
-                    raise ValueError(f"event {seq}: {name} points at event {value[_AS_IN]}, which has none")
-                out[name] = self._values[name, value[_AS_IN]]
-            self._values[name, seq] = out.get(name)
-        items = request.get("input")
-        if is_object(items) and set(items) == {_SAME, _THEN}:
-            if len(self._input) < items[_SAME]:
-                raise ValueError(f"event {seq}: input points at {items[_SAME]} messages, the call before has fewer")
-            out["input"] = [*self._input[: items[_SAME]], *items[_THEN]]
-        if is_array(out.get("input")):
-            self._input = out["input"]
-        return out
-
-
-def _each(event: dict[str, JSON], frame: _Frame, work: JSON) -> dict[str, JSON]:
-    payload = event.get("payload")
-    if event.get("kind") != Kind.GENERATION or not is_object(payload) or not is_object(payload.get("request")):
-        return event
-    request = work(frame, event["seq"], payload["request"])
-    return {**event, "payload": {**payload, "request": request}}
+            self._conversations[seq] = items
+        return items
 
 
 def _exact(value: JSON) -> str:
@@ -94,10 +122,10 @@ def _exact(value: JSON) -> str:
     return json.dumps(value)
 
 
-def _common(before: list[JSON], now: list[JSON]) -> int:
+def _common(before: list[str], now: list[str]) -> int:
     count = 0
     for one, other in zip(before, now, strict=False):
-        if _exact(one) != _exact(other):
+        if one != other:
             break
         count += 1
     return count
