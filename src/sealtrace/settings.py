@@ -94,6 +94,8 @@ class Settings(BaseModel):
         default=1_048_576, ge=65_536, description="a segment is stored when it has this many bytes"
     )
     segment_seconds: float = Field(default=30.0, gt=0, description="or is this old")
+    read_audit: bool = Field(default=False, description="keep a line in the vault of every read of payloads")
+    read_reason_required: bool = Field(default=False, description="payloads are read only for a stated reason")
     signing_key: Path | None = Field(
         default=None, description="PEM file with the Ed25519 private key that signs manifests"
     )

@@ -185,7 +185,7 @@ def test_one_event_is_one_request(place: Place) -> None:
     (record,) = VaultReader(store).records(run.run_id)
     assert record.manifest is not None
     requests: list[tuple[str, str]] = []
-    store._s3().meta.events.register(
+    store.client().meta.events.register(
         "before-send.s3.*", lambda request, **_: requests.append((request.method, str(request.headers.get("Range"))))
     )
     assert record.payload(1502) == plain(run.events[1502].payload)

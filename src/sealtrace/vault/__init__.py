@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
+from .audit import Audit, AuditLine, audit_lines
+from .bucket import BucketReport, Problem, check_bucket, init_bucket
+from .erasure import Erasure, carry_out, expire, plan_for_runs, plan_for_session
 from .manifest import Manifest, RecordHeader
+from .outcome import Seal, WriterState
 from .reader import StoredRecord, VaultReader
-from .stores import ObjectInfo, Store, open_store
-from .writer import Seal, VaultWriter
+from .recovery import Recovered, recover, waiting
+from .signing import Signer, Verifier
+from .spool import SpoolKey
+from .stores import LocalStore, ObjectInfo, S3Store, Store, open_store
+from .templates import cloudformation, terraform
+from .verify import Damage, Finding, Verification, verify_run
+from .writer import VaultWriter
 
 __all__ = [
+    "Audit",
+    "AuditLine",
+    "BucketReport",
+    "Damage",
+    "Erasure",
+    "Finding",
+    "LocalStore",
     "Manifest",
     "ObjectInfo",
+    "Problem",
     "RecordHeader",
+    "Recovered",
+    "S3Store",
     "Seal",
+    "Signer",
+    "SpoolKey",
     "Store",
     "StoredRecord",
     "VaultReader",
     "VaultWriter",
+    "Verification",
+    "Verifier",
+    "WriterState",
+    "audit_lines",
+    "carry_out",
+    "check_bucket",
+    "cloudformation",
+    "expire",
+    "init_bucket",
     "open_store",
+    "plan_for_runs",
+    "plan_for_session",
+    "recover",
+    "terraform",
+    "verify_run",
+    "waiting",
 ]

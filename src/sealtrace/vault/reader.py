@@ -13,6 +13,7 @@ from ..errors import ObjectNotFound, PayloadExpired, RecordDamaged, VaultDenied
 from ..event import EventStatus, Kind, RunEvent, canonical_run_id
 from ..settings import Retention
 from . import layout
+from .audit import Audit
 from .lines import decode_line, inflate
 from .manifest import Manifest, RecordHeader, SegmentInfo, unpack_envelope
 from .segment import quoted, restore
@@ -35,14 +36,21 @@ class VaultReader:
         store: The vault's store.
         retention: Days per class, for records without a manifest; a manifest says its own.
         clock: What time it is, which decides what has expired.
+        audit: Is told before a record's payloads are read.
     """
 
     def __init__(
-        self, store: Store, retention: Retention | None = None, *, clock: Callable[[], dt.datetime] | None = None
+        self,
+        store: Store,
+        retention: Retention | None = None,
+        *,
+        clock: Callable[[], dt.datetime] | None = None,
+        audit: Audit | None = None,
     ) -> None:
         self.store = store
         self._retention = retention or Retention.model_validate({})
         self._clock = clock or _now
+        self._audit = audit
 
     def records(self, run_id: str) -> list[StoredRecord]:
         """The run's records, oldest first; empty if the vault knows none.
@@ -77,7 +85,9 @@ class VaultReader:
             yield self._stored(f"trace_{parts['run']}", str(parts["record"]), [item])
 
     def _stored(self, run_id: str, record_id: str, objects: list[ObjectInfo]) -> StoredRecord:
-        return StoredRecord(self.store, run_id, record_id, objects, retention=self._retention, clock=self._clock)
+        return StoredRecord(
+            self.store, run_id, record_id, objects, retention=self._retention, clock=self._clock, audit=self._audit
+        )
 
     def find_trace(self, trace_id: str) -> str | None:
         """The run that has this OpenTelemetry trace id, by looking through the manifests.
@@ -114,10 +124,12 @@ class StoredRecord:
         *,
         retention: Retention,
         clock: Callable[[], dt.datetime],
+        audit: Audit | None = None,
     ) -> None:
         self._store = store
         self._retention = retention
         self._clock = clock
+        self._audit = audit
         self.run_id = run_id
         self.record_id = record_id
         self.objects = tuple(sorted(objects, key=lambda item: item.key))
@@ -227,6 +239,7 @@ class StoredRecord:
 
     @cached_property
     def _payloads(self) -> _Payloads:
+        self._note()
         out = _Payloads()
         for klass in ("io", "content"):
             lines: list[dict[str, Any]] = []
@@ -303,6 +316,7 @@ class StoredRecord:
             RecordDamaged: What is stored is not what the manifest says.
             VaultError: It cannot be read.
         """
+        self._note()
         if self.manifest is None:
             if seq in self._payloads.values:
                 return self._payloads.values[seq]
@@ -312,6 +326,10 @@ class StoredRecord:
                     if line.get("seq") == seq:
                         return self._whole(segment.klass, line)
         raise ObjectNotFound(f"event {seq} of record {self.record_id} has no stored payload")
+
+    def _note(self) -> None:
+        if self._audit is not None:
+            self._audit.read(self.run_id, self.record_id)
 
     def _holding(self, seq: int) -> list[tuple[SegmentInfo, int]]:
         # The narrowest range first: a class with few events spans many that are not its own.

@@ -16,13 +16,14 @@ from .breaker import Breaker
 from .journal import About, Journal, replay
 from .manifest import RecordHeader
 from .openrecord import OpenRecord
+from .outcome import Seal, WriterState
 from .recovery import recover
 from .segment import Line, PayloadTooLarge
 from .signing import Signer
 from .spool import Spool
 from .stores.base import Store
 
-__all__ = ["Seal", "VaultWriter", "WriterState"]
+__all__ = ["VaultWriter"]
 
 _MAX_OBJECT: Final = 3 * 1024 * 1024
 """Raw bytes after which a segment is closed whatever the settings say: with one line more, objects stay under 8 MB."""
@@ -32,45 +33,6 @@ _RECOVER_AT_ONCE: Final = 1.0
 """Seconds one tick may spend on dead processes' records: the living ones come first."""
 
 _log: Final = logging.getLogger("sealtrace")
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Seal:
-    """What was stored of a record, said on the `sealtrace.seal` span."""
-
-    record_id: str
-    events: int
-    bytes: int
-    objects: int
-    dropped: int
-    status: str
-    merkle_root: str
-    manifest_key: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class WriterState:
-    """How the writer is doing, for self-metrics and `doctor`.
-
-    Attributes:
-        held_bytes: Bytes that wait in memory.
-        spool_bytes: Bytes of this process in the spool.
-        open_records: Records being written.
-        parked_records: Closed records that wait in the spool only.
-        dropped: Payloads dropped so far for want of room.
-        recovered: Records of dead processes stored so far.
-        spooling: Whether what waits outlives this process's memory.
-        last_error: What the store said last, None while all is well.
-    """
-
-    held_bytes: int
-    spool_bytes: int
-    open_records: int
-    parked_records: int
-    dropped: int
-    recovered: int
-    spooling: bool
-    last_error: str | None
 
 
 class _Writing:

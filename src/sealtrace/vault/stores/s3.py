@@ -50,10 +50,15 @@ class S3Store:
         bucket: The bucket's name.
         prefix: Before every key, without slashes at its ends; may be empty.
         settings: Endpoint, encryption, timeouts.
+
+    Attributes:
+        bucket: The bucket's name.
+        prefix: Before every key, without slashes at its ends.
     """
 
     def __init__(self, bucket: str, prefix: str, settings: Settings) -> None:
-        self._bucket = bucket
+        self.bucket = bucket
+        self.prefix = prefix
         self._prefix = f"{prefix}/" if prefix else ""
         self._settings = settings
         self._lock = threading.Lock()
@@ -63,7 +68,7 @@ class S3Store:
     @property
     def url(self) -> str:
         """`s3://`, the bucket and the prefix."""
-        return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+        return f"s3://{self.bucket}/{self._prefix}".rstrip("/")
 
     def put(self, key: str, data: bytes, *, sha256: bytes) -> None:
         """See `Store.put`."""
@@ -129,7 +134,7 @@ class S3Store:
         if self._settings.expected_bucket_owner is not None:
             arguments["ExpectedBucketOwner"] = self._settings.expected_bucket_owner
         try:
-            return getattr(self._s3(), operation)(Bucket=self._bucket, **arguments)
+            return getattr(self.client(), operation)(Bucket=self.bucket, **arguments)
         except ClientError as error:
             raise self._translated(error.response, key) from None
         except BotoCoreError as error:
@@ -169,7 +174,8 @@ class S3Store:
             return VaultError(f"{self.url}: the request is not valid: {error}", key=key)
         return VaultUnavailable(f"{self.url} does not answer ({name})", key=key)
 
-    def _s3(self) -> Any:
+    def client(self) -> Any:
+        """The boto3 client, made on first use and anew in a forked child."""
         with self._lock:
             if self._client is None or self._pid != os.getpid():
                 try:

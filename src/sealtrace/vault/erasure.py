@@ -1,0 +1,167 @@
+"""Forgetting: by run, by session, and by age where no lifecycle does it.
+
+An erasure is planned first and shown; carrying it out writes who erased what and why before the
+first object goes, and what came of it after the last. The audit lines stay.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ..errors import RecordDamaged, VaultError
+from ..event import canonical_run_id
+from ..settings import Retention
+from . import layout
+from .audit import Audit
+from .reader import VaultReader
+from .stores.base import ObjectInfo, Store
+
+__all__ = ["Erasure", "carry_out", "expire", "plan_for_runs", "plan_for_session"]
+
+_log: Final = logging.getLogger("sealtrace")
+
+Progress = Callable[[int, int], None]
+"""Called with how many of how many objects are done."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Erasure:
+    """What would be erased.
+
+    Attributes:
+        runs: Canonical run ids that have anything in the vault.
+        objects: Every object of theirs, in every class and record.
+        undecided: Records without a readable manifest whose session cannot be known; only where
+            a session was asked for. They are not erased.
+    """
+
+    runs: tuple[str, ...]
+    objects: tuple[ObjectInfo, ...]
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all objects."""
+        return sum(item.size for item in self.objects)
+
+
+def plan_for_runs(store: Store, run_ids: list[str]) -> Erasure:
+    """Everything of these runs, whatever is under their prefixes.
+
+    Raises:
+        VaultError: The store cannot be read.
+    """
+    runs: list[str] = []
+    objects: list[ObjectInfo] = []
+    for run_id in dict.fromkeys(canonical_run_id(run_id) for run_id in run_ids):
+        found = [item for klass in layout.CLASSES for item in store.list(layout.run_prefix(klass, run_id))]
+        if found:
+            runs.append(run_id)
+            objects += found
+    return Erasure(tuple(runs), tuple(objects))
+
+
+def plan_for_session(store: Store, tag: str) -> Erasure:
+    """Everything of the runs whose manifests carry this session tag.
+
+    A run that continues another of the session in a record that was never finished is found through
+    its finished record; a run with no readable manifest at all is listed as undecided.
+
+    Raises:
+        VaultError: The store cannot be read.
+    """
+    with_manifest: set[str] = set()
+    matching: list[str] = []
+    for record in VaultReader(store).recent(10**9):
+        try:
+            header = record.header
+        except RecordDamaged:
+            continue
+        with_manifest.add(record.run_id)
+        if header is not None and header.group_tag == tag:
+            matching.append(record.run_id)
+    everyone = {
+        f"trace_{parts['run']}"
+        for klass in layout.CLASSES
+        for item in store.list(f"{klass}/v1/")
+        if (parts := layout.parse_key(item.key)) is not None
+    }
+    plan = plan_for_runs(store, sorted(matching))
+    return dataclasses.replace(plan, undecided=tuple(sorted(everyone - with_manifest)))
+
+
+def carry_out(store: Store, plan: Erasure, audit: Audit, *, progress: Progress | None = None) -> int:
+    """Erase what was planned, and what was stored of the same runs since; objects erased.
+
+    Raises:
+        VaultError: Something could not be erased. What is left can be planned and erased again.
+    """
+    about = {"runs": list(plan.runs), "objects": len(plan.objects), "bytes": plan.bytes}
+    audit.write("erase", about)
+    done = 0
+    while True:
+        for item in plan.objects:
+            store.delete(item.key)
+            done += 1
+            if progress is not None:
+                progress(done, max(done, len(plan.objects)))
+        # A process may still be recording the run: only an empty listing is an end.
+        plan = plan_for_runs(store, list(plan.runs))
+        if not plan.objects:
+            break
+    audit.write("erased", about | {"objects": done})
+    return done
+
+
+def expire(
+    store: Store,
+    retention: Retention,
+    *,
+    now: dt.datetime | None = None,
+    dry_run: bool = False,
+    audit: Audit | None = None,
+) -> list[ObjectInfo]:
+    """Delete what is past its time, for stores whose lifecycle does not; the objects concerned.
+
+    A manifest says when its segments and itself expire; where there is none, or it cannot be read,
+    an object's age and `retention` decide. Audit lines are kept as long as the meta class.
+
+    Raises:
+        VaultError: The store cannot be read, or something cannot be deleted.
+    """
+    moment = now or dt.datetime.now(dt.UTC)
+    found = sorted(_expired(store, retention, moment), key=lambda item: ("/manifest-" in item.key, item.key))
+    if dry_run or not found:
+        return found
+    for item in found:
+        store.delete(item.key)
+    if audit is not None:
+        audit.write("expired", {"objects": len(found), "bytes": sum(item.size for item in found)})
+    return found
+
+
+def _expired(store: Store, retention: Retention, now: dt.datetime) -> Iterator[ObjectInfo]:
+    stated = _stated_times(store)
+    for klass in layout.CLASSES:
+        for item in store.list(f"{klass}/v1/"):
+            by_age = item.modified + dt.timedelta(days=layout.days_of(klass, retention))
+            if stated.get(item.key, by_age) <= now:
+                yield item
+
+
+def _stated_times(store: Store) -> dict[str, dt.datetime]:
+    out: dict[str, dt.datetime] = {}
+    for record in VaultReader(store).recent(10**9):
+        try:
+            manifest = record.manifest
+        except VaultError as error:
+            _log.warning("sealtrace goes by age where a manifest cannot be read: %s", error)
+            continue
+        if manifest is not None:
+            out |= {segment.key: dt.datetime.fromisoformat(segment.expires_at) for segment in manifest.segments}
+            out[record.objects[0].key] = dt.datetime.fromisoformat(manifest.expires_at)
+    return out
