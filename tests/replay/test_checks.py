@@ -12,6 +12,7 @@ import pytest
 
 import sealtrace
 from replay.handmade import Conversation, refund, run_of
+from replay.world import again, record, support
 from sealtrace.errors import SettingsError
 from sealtrace.event import Kind
 from sealtrace.replay.builtin import citations, defaults, freshness, identity, schema, tool_scope
@@ -86,15 +87,14 @@ def test_a_broken_check_stops_nothing():
     assert results[0].note == "KeyError: 'x'"
 
 
-def test_a_session_is_as_good_as_a_run():
+def test_a_session_is_as_good_as_a_run(vault_url):
     """A check takes a rerun session and looks at the run it is of."""
-
-    @dataclasses.dataclass
-    class Session:
-        run: object
-
-    run = refund().run()
-    assert tool_scope()(Session(run)) == tool_scope()(run)
+    recorded = record(support, vault_url)
+    session, _ = again(support, recorded)
+    assert session.run is recorded
+    for one in defaults():
+        assert one(session) == one(recorded)
+        assert one(session).ok
 
 
 def test_checks_are_found_in_modules(tmp_path, monkeypatch):

@@ -118,7 +118,7 @@ class Session(Protocol):
     """A rerun: it knows the run it is of."""
 
     @property
-    def run(self) -> Run:
+    def run(self) -> Any:
         """The recorded run."""
         ...
 

@@ -59,7 +59,8 @@ def rerun(
         SettingsError: An argument cannot be used.
     """
     in_force = load_settings(settings)
-    tape = open_tape(find(run, in_force))
+    found = find(run, in_force)
+    tape = open_tape(found)
     ledger, gate = make_ledger(tape, in_force, Mode.RERUN, ignore=ignore, pin=pin)
     options = Options(
         guardrails=guardrails,
@@ -67,7 +68,7 @@ def rerun(
         agents=agents,
         exceptions={cls.__name__: cls for cls in exceptions},
     )
-    return ReplaySession(Replayer(ledger, gate, options))
+    return ReplaySession(Replayer(ledger, gate, options), found)
 
 
 def find(run: Recorded | str, settings: Settings) -> Recorded:

@@ -21,7 +21,7 @@ from .ledger import Ledger, Refused
 from .replayer import Replayer
 from .report import Divergence, Receipt, Report
 from .scene import OPENER, SCENE
-from .tape import TapeFrame
+from .tape import Recorded, TapeFrame
 
 __all__ = ["Material", "ReplaySession", "material"]
 
@@ -74,11 +74,13 @@ class ReplaySession:
     """A rerun in progress; made by `rerun`, `compare` and `resume`.
 
     Attributes:
+        run: The recorded run, for checks.
         ledger: What has been come to.
     """
 
-    def __init__(self, replayer: Replayer) -> None:
+    def __init__(self, replayer: Replayer, run: Recorded) -> None:
         self._replayer = replayer
+        self.run: Final[Recorded] = run
         self.ledger: Final[Ledger] = replayer.ledger
         self._tokens: list[tuple[Any, Token[Any]]] = []
         self._left: Report | None = None
@@ -94,7 +96,9 @@ class ReplaySession:
         return self.report.receipt
 
     def refuse(self, event: str) -> None:
-        """Something in this context tries to reach the outside: never."""
+        """Something in this context tries to reach the outside: never, unless the caller went live."""
+        if not self.ledger.guarded:
+            return
         self.ledger.blocked[event] += 1
         scene = SCENE.get()
         frame = scene.tape if scene is not None else TapeFrame("", "", ())
@@ -124,16 +128,21 @@ class ReplaySession:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    ) -> bool | None:
         for variable, token in reversed(self._tokens):
             variable.reset(token)
         self._tokens.clear()
         close_guard()
         seams.uninstall()
         if error is None or isinstance(error, Exception):
-            self.ledger.finish()
+            self.finish()
         self._left = self.ledger.report()
         self._raise(error)
+        return None
+
+    def finish(self) -> None:
+        """Hold what is left of the record against the rerun."""
+        self.ledger.finish()
 
     def _raise(self, error: BaseException | None) -> None:
         if self.ledger.refusal is not None:
