@@ -133,6 +133,8 @@ class ModelCapture(Emitter):
         facts = {name: value for name, value in token.facts.items() if value is not None}
         event = token.event
         entry = token.entry
+        if entry is None and event.record.root is None:
+            return  # the SDK's tracing is off: there is no tree to hang a span from
         if entry is None:
             # A model class of the user's own makes no span; without one its tokens would be nowhere.
             entry = self.book.retroactive("model", event.record, facts, event.started_ns, error_type, seq=event.seq)
