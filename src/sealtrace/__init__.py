@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from .agents_sdk import flush, instrument, uninstrument
     from .agents_sdk.annotations import Document, authority, retrieval
     from .replay.checks import check
+    from .replay.compare import compare
     from .replay.divergence import ReplayDiverged
     from .replay.effects import effect
     from .replay.rerun import rerun
+    from .replay.resume import resume
     from .run import Run, RunStatus, load
 
 __all__ = [
@@ -38,11 +40,13 @@ __all__ = [
     "__version__",
     "authority",
     "check",
+    "compare",
     "effect",
     "flush",
     "instrument",
     "load",
     "rerun",
+    "resume",
     "retrieval",
     "uninstrument",
 ]
@@ -55,11 +59,13 @@ _LAZY = {
     "RunStatus": ".run",
     "authority": ".agents_sdk.annotations",
     "check": ".replay.checks",
+    "compare": ".replay.compare",
     "effect": ".replay.effects",
     "flush": ".agents_sdk",
     "instrument": ".agents_sdk",
     "load": ".run",
     "rerun": ".replay.rerun",
+    "resume": ".replay.resume",
     "retrieval": ".agents_sdk.annotations",
     "uninstrument": ".agents_sdk",
 }

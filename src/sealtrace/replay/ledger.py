@@ -114,26 +114,28 @@ class Ledger:
         self, event: RunEvent, difference: Difference, message: str, *, cause: Cause | None = None, later: int = 0
     ) -> NoReturn:
         """The rerun came to a recorded event and found another."""
-        tool = at(event.payload, "tool")
         frame = self.tape.frames.get((event.record_id, event.frame))
         if frame is not None:
             frame.used.discard(event.seq)
-        self.diverge(
-            Divergence(
-                cause or EVENT_CAUSES[event.kind],
-                event.kind,
-                message,
-                event.frame,
-                event.ordinal,
-                event.record_id,
-                event.seq,
-                event.agent,
-                tool if isinstance(tool, str) else None,
-                difference.path,
-                difference.recorded,
-                difference.got,
-            ),
-            later=later,
+        self.diverge(self.divergence(event, difference, message, cause), later=later)
+
+    @staticmethod
+    def divergence(event: RunEvent, difference: Difference, message: str, cause: Cause | None = None) -> Divergence:
+        """A difference in a recorded event."""
+        tool = at(event.payload, "tool")
+        return Divergence(
+            cause or EVENT_CAUSES[event.kind],
+            event.kind,
+            message,
+            event.frame,
+            event.ordinal,
+            event.record_id,
+            event.seq,
+            event.agent,
+            tool if isinstance(tool, str) else None,
+            difference.path,
+            difference.recorded,
+            difference.got,
         )
 
     def compare(self, event: RunEvent, recorded: JSON, live: Live, message: str, *, cause: Cause | None = None) -> None:

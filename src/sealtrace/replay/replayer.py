@@ -28,7 +28,7 @@ from .space import Live
 from .surfaces import Surfaces
 from .tape import TapeFrame
 
-__all__ = ["Replayer"]
+__all__ = ["Replayer", "ServedModel", "as_asked"]
 
 
 class Replayer(Surfaces):
@@ -293,7 +293,7 @@ class Replayer(Surfaces):
             self.same_agent(event, agent)
         difference = self._difference(event, live)
         if difference is not None:
-            recorded = _as_asked(at(event.payload, "request"))
+            recorded = as_asked(at(event.payload, "request"))
             got = at(live.redacted, "request")
             cause = cause_in_request(difference, scene.tape, recorded, got)
             later = self.ledger.space.count({"request": recorded}, live) - 1
@@ -301,7 +301,7 @@ class Replayer(Surfaces):
             self.ledger.differs(event, difference, message, cause=cause, later=later)
 
     def _difference(self, event: RunEvent, live: Live) -> Difference | None:
-        return self.ledger.space.first({"request": _as_asked(at(event.payload, "request"))}, live)
+        return self.ledger.space.first({"request": as_asked(at(event.payload, "request"))}, live)
 
 
 _TRIPPED: Final = "InputGuardrailTripwireTriggered"
@@ -309,7 +309,7 @@ _TRIPPED: Final = "InputGuardrailTripwireTriggered"
 _decided: Final[dict[int, list[Any]]] = {}
 
 
-def _as_asked(request: JSON) -> JSON:
+def as_asked(request: JSON) -> JSON:
     """A recorded request with the model by the name that was asked for; a rerun knows no other."""
     if not is_object(request) or "requested_model" not in request:
         return request

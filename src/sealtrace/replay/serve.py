@@ -272,9 +272,11 @@ def _structured(value: JSON) -> Any:
     return cls.model_validate(at(value, "value")) if cls is not None else value
 
 
-def native_item(agent: Any, result: JSON) -> ToolCallOutputItem:
-    """The output item of a tool the SDK runs itself."""
+def native_item(agent: Any, result: JSON, call_id: str) -> ToolCallOutputItem:
+    """The output item of a tool the SDK runs itself, for a call of this id."""
     raw = at(result, "result")
+    if is_object(raw) and "call_id" in raw:
+        raw = {**raw, "call_id": call_id}
     return ToolCallOutputItem(agent=agent, output=_native_output(raw), raw_item=raw)
 
 

@@ -25,7 +25,7 @@ from .ledger import CANCELLED, Refused, surface_of
 from .scene import OPENER, Scene
 from .shape import JSON, at
 
-__all__ = ["Surfaces"]
+__all__ = ["Surfaces", "opened"]
 
 
 class Surfaces(Desk):
@@ -46,6 +46,9 @@ class Surfaces(Desk):
             return await self._nested(event, result, proceed)
         if call.name in self.options.redirects:
             await self._sandboxed(call, result)
+        return await self._serve(scene, event, result)
+
+    async def _serve(self, scene: Scene, event: RunEvent, result: RunEvent) -> Any:
         self.ledger.count(surface_of(event), "served")
         if "result" not in result.payload:
             await self.fail_as_recorded(scene, result)
@@ -138,14 +141,16 @@ class Surfaces(Desk):
         scene = self.here()
         arguments = Snapshot().take(call.tool_call)
         event = await self._call(scene, call.call_id, {"tool": call.name, "type": call.action, "arguments": arguments})
-        result = self._result_of(scene, event)
+        return await self._serve_native(call, scene, self._result_of(scene, event))
+
+    async def _serve_native(self, call: NativeCall, scene: Scene, result: RunEvent) -> Any:
         self.ledger.count("native tools", "served")
         if at(result.payload, "output_kind") == "approval_pending":
             return serve.approval_item(call.agent, call.tool_call, _tool_of(call).name)
         if "result" not in result.payload:
             await self.fail_as_recorded(scene, result)
         seams.mark_executed(call.kwargs["context_wrapper"], call.tool_call, _tool_of(call).name)
-        item = serve.native_item(call.agent, result.payload)
+        item = serve.native_item(call.agent, result.payload, call.call_id)
         await self._hooks(call, "on_tool_start")
         commit = call.kwargs.get("tool_output_committer")
         if commit is not None:
@@ -244,7 +249,7 @@ class Surfaces(Desk):
 
     async def _compared_verdict(self, event: RunEvent, call: GuardrailCall, proceed: Callable[[], Any]) -> Any:
         facts: dict[str, Any] = {"name": call.name, "stage": call.stage}
-        with _opened(f"guardrail:{self.clean(call.name)}"):
+        with opened(f"guardrail:{self.clean(call.name)}"):
             try:
                 output = await proceed()
             except (ReplayDiverged, Refused):
@@ -348,7 +353,8 @@ def _cancelled(error: BaseException) -> bool:
 
 
 @contextmanager
-def _opened(opener: str) -> Generator[None]:
+def opened(opener: str) -> Generator[None]:
+    """Runs that start in this block were opened by this."""
     token = OPENER.set(opener)
     try:
         yield
