@@ -2,7 +2,7 @@
 
 One module per command. Every module here whose name has no leading underscore has either a function
 of the module's own name, which is the command, or a typer application `app`, which is a group of that
-name. Adding a command is adding a file; see `CONTRIBUTING.md`.
+name. Adding a command is adding a file.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import sys
 from typing import Final
 
 from ..errors import NotComparable, RunNotFound, SealtraceError
-from ..run.safe import one_line
 
 __all__ = ["DIFFERENT", "NOT_FOUND", "OK", "PROBLEM", "USAGE", "code_of", "say"]
 
@@ -33,4 +32,6 @@ def code_of(error: SealtraceError) -> int:
 
 def say(error: SealtraceError) -> None:
     """One line on standard error: what happened and what to do, no traceback."""
+    from ..run.safe import one_line
+
     sys.stderr.write(f"sealtrace: {one_line(str(error), 2000)}\n")
