@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol, TypeAlias
 
 from .detector import Detector
 from .encodings import hidden
+from .view import View
 
 __all__ = ["AnchorEngine", "Engine", "Found", "PlainEngine"]
 
 Found: TypeAlias = tuple[int, int, str, int]
 """Start, end, kind and rank of a find; the detector listed first has the lowest rank."""
 
-_Rule: TypeAlias = tuple[int, Detector, re.Pattern[str]]
-_WORD: Final = re.compile(r"[A-Za-z0-9_-]{16,}")
+Rule: TypeAlias = tuple[int, Detector, re.Pattern[str]]
+"""Rank, detector and its compiled pattern."""
 
 
 class Engine(Protocol):
@@ -57,7 +58,75 @@ class PlainEngine:
                 out += [(start, end, kind, rank) for start, end, kind in spans]
                 # What was no find may hide one that begins a little later.
                 position = max(match.end(), match.start() + 1) if spans else match.start() + 1
-        return out + hidden(text, [match.span() for match in _WORD.finditer(text)], self.find, depth)
+        return out + hidden(text, View(text).long_words, self.find, depth)
+
+
+class AnchorEngine:
+    """Anchors first, patterns only where an anchor was found.
+
+    Args:
+        detectors: What to look for.
+    """
+
+    name = "anchors"
+
+    def __init__(self, detectors: Iterable[Detector]) -> None:
+        rules = [(rank, detector, detector.compiled()) for rank, detector in enumerate(detectors)]
+        self._anchored = by_anchor(rule for rule in rules if rule[1].anchors and not rule[1].prefixes)
+        self._words = by_prefix(rule for rule in rules if rule[1].prefixes)
+        self._shaped = [(rule, SHAPES[rule[1].name]) for rule in rules if rule[1].name in SHAPES]
+
+    def find(self, text: str, depth: int = 0) -> list[Found]:
+        """See `Engine`."""
+        out: list[Found] = []
+        view, whole = View(text), (0, len(text))
+        if view.long_words:
+            for start, end in view.long_words:
+                find_word(text, start, end, self._words, out)
+            out += hidden(text, view.long_words, self.find, depth)
+        for rule, look in self._shaped:
+            look(view, whole, rule, out)
+        find_anchored(view, whole, self._anchored, out)
+        return out
+
+
+def by_anchor(rules: Iterable[Rule]) -> list[tuple[bytes, list[Rule]]]:
+    """Which rules an anchor may begin."""
+    out: dict[bytes, list[Rule]] = defaultdict(list)
+    for rule in rules:
+        for anchor in dict.fromkeys(View.anchor(anchor) for anchor in rule[1].anchors):
+            out[anchor].append(rule)
+    return list(out.items())
+
+
+def by_prefix(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
+    """Which rules a long word's first two characters allow."""
+    out: dict[str, list[Rule]] = defaultdict(list)
+    for rule in rules:
+        for prefix in dict.fromkeys(prefix[:2] for prefix in rule[1].prefixes):
+            out[prefix].append(rule)
+    return dict(out)
+
+
+def find_anchored(
+    view: View, part: tuple[int, int], anchored: Iterable[tuple[bytes, list[Rule]]], out: list[Found]
+) -> None:
+    """Rules whose anchor stands in this part of the text; a match may reach beyond it."""
+    low = view.plain
+    start, end = part
+    for anchor, rules in anchored:
+        position = low.find(anchor, start, end)
+        while position >= 0:
+            match_at(view.text, position, rules, out)
+            position = low.find(anchor, position + 1, end)
+
+
+def match_at(text: str, anchor: int, rules: list[Rule], out: list[Found]) -> None:
+    """The rules whose anchor stands here."""
+    for rank, detector, pattern in rules:
+        match = _match_at(text, anchor, detector, pattern)
+        if match is not None:
+            out += [(first, last, kind, rank) for first, last, kind in detector.spans(text, match)]
 
 
 def _match_at(text: str, anchor: int, detector: Detector, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -73,106 +142,66 @@ def _match_at(text: str, anchor: int, detector: Detector, pattern: re.Pattern[st
 
 
 _PART: Final = re.compile(r"[-_=][A-Za-z0-9]")
-_DOTTED: Final = re.compile(r"[A-Za-z0-9_~.-]{0,24}\Z")
-_HEX: Final = bytes(
-    code if code == ord(":") else ord("h") if chr(code) in "0123456789abcdefABCDEF" else ord(" ") for code in range(256)
-)
-# What anchors are looked for in: capitals, brackets and quotes are each one.
-_PLAIN: Final = bytes(range(256)).translate(
-    bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ[{<]}>'", b'abcdefghijklmnopqrstuvwxyz((()))"')
-)
-_COLONS: Final = re.compile(rb":h{0,4}:[h:]*")
+_LEAD: Final = re.compile(r"[A-Za-z0-9_~.-]{0,24}\Z")
 
 
-class AnchorEngine:
-    """Anchors first, patterns only where an anchor was found.
-
-    Args:
-        detectors: What to look for.
-    """
-
-    name = "anchors"
-
-    def __init__(self, detectors: Iterable[Detector]) -> None:
-        self._words: dict[str, list[_Rule]] = defaultdict(list)
-        self._anchored: list[tuple[bytes, list[_Rule]]] = []
-        self._patterns: list[_Rule] = []
-        self._ipv6: list[_Rule] = []
-        anchored: dict[bytes, list[_Rule]] = defaultdict(list)
-        for rank, detector in enumerate(detectors):
-            rule = (rank, detector, detector.compiled())
-            for prefix in dict.fromkeys(prefix[:2] for prefix in detector.prefixes):
-                self._words[prefix].append(rule)
-            if detector.prefixes:
+def find_word(text: str, start: int, end: int, words: dict[str, list[Rule]], out: list[Found]) -> None:
+    """Tokens that begin in this long word, or shortly before it."""
+    begins = [start]
+    if start and text[start - 1] in "./~+=@":
+        lead = _LEAD.search(text, max(0, start - 24), start)
+        first = lead.start() if lead else start
+        begins = [first, *[first + part.start() + 1 for part in _PART.finditer(text[first:start])], start]
+    if end - start > 20:
+        begins += [part.start() + 1 for part in _PART.finditer(text, start, end)]
+    done = -1
+    for begin in begins:
+        if begin < done:
+            continue
+        for rank, detector, pattern in words.get(text[begin : begin + 2], ()):
+            found = pattern.match(text, begin)
+            if found is None:
                 continue
-            if detector.name == "ipv6":
-                self._ipv6.append(rule)
-            elif detector.anchors:
-                for anchor in detector.anchors:
-                    rules = anchored[anchor.encode().translate(_PLAIN)]
-                    if rule not in rules:
-                        rules.append(rule)
-            else:
-                self._patterns.append(rule)
-        self._anchored = list(anchored.items())
+            for low, high, kind in detector.spans(text, found):
+                out.append((low, high, kind, rank))
+                done = max(done, high)
 
-    def find(self, text: str, depth: int = 0) -> list[Found]:
-        """See `Engine`."""
-        out: list[Found] = []
-        runs = [match.span() for match in _WORD.finditer(text)]
-        if runs:
-            for start, end in runs:
-                self._word(text, start, end, out)
-            out += hidden(text, runs, self.find, depth)
-        for rank, detector, pattern in self._patterns:
-            for hit in pattern.finditer(text):
-                out += [(start, end, kind, rank) for start, end, kind in detector.spans(text, hit)]
-        raw = text.encode("ascii", "replace")
-        low = raw.translate(_PLAIN)
-        for anchor, rules in self._anchored:
-            position = low.find(anchor)
-            while position >= 0:
-                for rank, detector, pattern in rules:
-                    match = _match_at(text, position, detector, pattern)
-                    if match is not None:
-                        out += [(start, end, kind, rank) for start, end, kind in detector.spans(text, match)]
-                position = low.find(anchor, position + 1)
-        if b":" in raw:
-            out += self._addresses(text, raw)
-        return out
 
-    def _word(self, text: str, start: int, end: int, out: list[Found]) -> None:
-        words = self._words
-        begins = [start]
-        if start and text[start - 1] in "./~+=@":
-            lead = _DOTTED.search(text, max(0, start - 24), start)
-            first = lead.start() if lead else start
-            begins = [first, *[first + part.start() + 1 for part in _PART.finditer(text[first:start])], start]
-        if end - start > 20:
-            begins += [part.start() + 1 for part in _PART.finditer(text, start, end)]
-        done = -1
-        for begin in begins:
-            if begin < done:
-                continue
-            for rank, detector, pattern in words.get(text[begin : begin + 2], ()):
-                found = pattern.match(text, begin)
-                if found is None:
-                    continue
-                for low, high, kind in detector.spans(text, found):
-                    out.append((low, high, kind, rank))
-                    done = max(done, high)
+def find_numbers(view: View, part: tuple[int, int], rule: Rule, out: list[Found]) -> None:
+    """Cards, social security numbers, IBANs, telephone numbers."""
+    rank, detector, _ = rule
+    if detector.resolve is not None:
+        for start, end in view.numbers(part):
+            out += [(first, last, kind, rank) for first, last, kind in detector.resolve(view.text, start, end)]
 
-    def _addresses(self, text: str, raw: bytes) -> Iterator[Found]:
-        for colons in _COLONS.finditer(raw.translate(_HEX)):
-            if colons.end() - colons.start() < 3:
-                continue
-            high = min(len(text), colons.end() + 16)
-            for rank, detector, pattern in self._ipv6:
-                position = max(0, colons.start() - 4)
-                while match := pattern.search(text, position, high):
-                    spans = tuple(detector.spans(text, match))
-                    for start, end, kind in spans:
-                        yield start, end, kind, rank
-                    if spans or match.start() >= colons.start():
-                        break
-                    position = match.start() + 1
+
+def find_ipv4(view: View, part: tuple[int, int], rule: Rule, out: list[Found]) -> None:
+    """IPv4 addresses: where three dots stand near enough to each other."""
+    rank, detector, pattern = rule
+    for start in view.dotted(part):
+        match = pattern.match(view.text, start)
+        if match is not None:
+            out += [(first, last, kind, rank) for first, last, kind in detector.spans(view.text, match)]
+
+
+def find_ipv6(view: View, part: tuple[int, int], rule: Rule, out: list[Found]) -> None:
+    """IPv6 addresses: only where two colons stand near enough to each other."""
+    rank, detector, pattern = rule
+    text = view.text
+    for start, end in view.colons(part):
+        high = min(len(text), end + 16)
+        position = max(0, start - 4)
+        while match := pattern.search(text, position, high):
+            spans = tuple(detector.spans(text, match))
+            out += [(first, last, kind, rank) for first, last, kind in spans]
+            if spans or match.start() >= start:
+                break
+            position = match.start() + 1
+
+
+SHAPES: Final[dict[str, Callable[[View, tuple[int, int], Rule, list[Found]], None]]] = {
+    "number": find_numbers,
+    "ipv4": find_ipv4,
+    "ipv6": find_ipv6,
+}
+"""How detectors that have no anchor are found, by name."""

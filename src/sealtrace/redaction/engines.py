@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from functools import lru_cache
+
 from ..errors import SettingsError
 from .detector import Detector
 from .detectors import built_in
@@ -54,14 +57,32 @@ def build_engine(policy: Policy) -> Composite:
 def _searcher(policy: Policy, detectors: tuple[Detector, ...]) -> Engine:
     if policy.engine == "plain":
         return PlainEngine(detectors)
-    if policy.engine == "anchors":
-        return AnchorEngine(detectors)
+    if policy.engine != "anchors" and importlib.util.find_spec("hyperscan") is not None:
+        return _hyperscan(detectors)
     if policy.engine == "hyperscan":
-        raise SettingsError(
-            "the redaction policy asks for the engine hyperscan: install sealtrace[fast]", setting="redaction_policy"
-        )
+        raise _missing("the engine hyperscan", "fast")
     return AnchorEngine(detectors)
 
 
+@lru_cache(maxsize=8)
+def _hyperscan(detectors: tuple[Detector, ...]) -> Engine:
+    """One for each set of detectors: compiling takes a second."""
+    from .hyperscan_engine import HyperscanEngine  # noqa: PLC0415 - an extra
+
+    return HyperscanEngine(detectors)
+
+
 def _second_opinion(name: str) -> Engine:
-    raise SettingsError(f"unknown {name}", setting="redaction_policy")
+    module, extra = {"kingfisher": ("kingfisher_sdk", "secrets"), "presidio": ("presidio_analyzer", "presidio")}[name]
+    if importlib.util.find_spec(module) is None:
+        raise _missing(f"a second opinion from {name}", extra)
+    from .opinions import Kingfisher, Presidio  # noqa: PLC0415 - extras
+
+    return Kingfisher() if name == "kingfisher" else Presidio()
+
+
+def _missing(what: str, extra: str) -> SettingsError:
+    return SettingsError(
+        f"the redaction policy asks for {what}, which is not installed: install sealtrace[{extra}]",
+        setting="redaction_policy",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..errors import RedactionFailed
 from ..event import Kind
@@ -141,10 +141,12 @@ class _Rules:
         engine = build_engine(policy)
         self.scanner = Scanner(engine, pseudonyms.text)
         self.digest = _digest(policy, engine.rules)
+        self.uses: dict[str, Any] = {}
+        """What field names are good for; the walk's own note."""
         self._memo: dict[str, Change | bool] = {}
         self._memo_characters = 0
 
-    def known(self, text: str) -> Change | bool:
+    def known(self, text: str) -> Change | Literal[True, False]:
         """What is remembered of a string: its change, True for nothing found, False for not seen yet."""
         return self._memo.get(text, False)
 

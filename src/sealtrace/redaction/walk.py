@@ -11,9 +11,9 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ..errors import RedactionFailed
 from ..event import Shared
@@ -60,10 +60,6 @@ class _Where:
         return _Where((*self.path, name), self.nested, self.counts)
 
 
-_Key: TypeAlias = tuple[int, bool, str]
-"""The rules in force, whether the text stands in a structural place, and the text."""
-
-
 class _Use(Enum):
     """What a name is good for."""
 
@@ -72,19 +68,10 @@ class _Use(Enum):
     TELLING = 3
 
 
-_USES: Final[dict[str, _Use]] = {}
+_MAX_NAMES: Final = 10_000
 
-
-def _use_of(name: str) -> _Use:
-    if name in STRUCTURAL:
-        use = _Use.STRUCTURAL
-    elif kind_of_field(name) is not None or name_strength(name) != NameStrength.NONE or name in _MEDIA_FIELDS:
-        use = _Use.TELLING
-    else:
-        use = _Use.PLAIN
-    if len(_USES) < 10_000:
-        _USES[name] = use
-    return use
+_Todo: TypeAlias = dict[str, list[tuple[Any, Any, Counter[str]]]]
+"""Texts to search, and where each of them stands: container, key, who counts."""
 
 
 class Surroundings(Protocol):
@@ -94,12 +81,13 @@ class Surroundings(Protocol):
     strict: bool
     keep_media: bool
     field_names: bool
+    uses: dict[str, _Use]
 
     def search(self, strings: list[str], deadline: float) -> None:
         """Search strings not seen before; `known` knows them afterwards."""
         ...
 
-    def known(self, text: str) -> Change | bool:
+    def known(self, text: str) -> Change | Literal[True, False]:
         """What is remembered of a string: its change, True for nothing found, False for not seen yet."""
         ...
 
@@ -149,11 +137,11 @@ class Walk:
     ) -> None:
         self._scopes = scopes
         self._agent, self._kind = agent, kind
-        self._around, self._paths = scopes.rules(agent, tool, kind)
+        self._todo: dict[tuple[Surroundings, bool], _Todo] = {}
+        self._enter(scopes.rules(agent, tool, kind))
         self._memory = memory
         self._deadline = deadline
         self.counts: Counter[str] = Counter()
-        self._texts: list[tuple[Any, Any, str, bool, Counter[str], Surroundings]] = []
         self._shared_done: dict[int, tuple[Shared, list[Any], Counter[str]]] = {}
         self._late: list[Callable[[], None]] = []
 
@@ -174,6 +162,11 @@ class Walk:
             shared.is_redacted = True
             self.counts.update(counts)
         return holder[0]
+
+    def _enter(self, rules: tuple[Surroundings, PathRules | None]) -> None:
+        self._around, self._paths = rules
+        self._free = self._todo.setdefault((self._around, False), {})
+        self._fixed = self._todo.setdefault((self._around, True), {})
 
     # -- structure
 
@@ -219,11 +212,11 @@ class Walk:
             tool = self._tool_of(value)
             if tool is not None:
                 before = self._around, self._paths
-                self._around, self._paths = self._scopes.rules(self._agent, tool, self._kind)
+                self._enter(self._scopes.rules(self._agent, tool, self._kind))
                 try:
                     return self._members(value, _Where((), where.nested, where.counts))
                 finally:
-                    self._around, self._paths = before
+                    self._enter(before)
         return self._members(value, where)
 
     def _tool_of(self, value: dict[Any, Any]) -> str | None:
@@ -241,16 +234,15 @@ class Walk:
     def _members(self, value: dict[Any, Any], where: _Where) -> dict[str, Any]:
         out: dict[str, Any] = {}
         around = self._around
-        known = around.known
+        uses = around.uses
+        counts = where.counts
         person = around.strict and "name" in value and is_person(value)
         plain = self._paths is None and not person
         odd_names: list[str] = []
         for name, item in value.items():
-            if type(name) is not str:
-                raise RedactionFailed("a key that is not a string is not plain JSON; the payload was dropped")
-            if len(name) >= _SHORTEST and known(name) is not True:
-                odd_names.append(name)
-            use = _USES.get(name) or _use_of(name)
+            use = uses.get(name)
+            if use is None:
+                use = self._use_of(name, odd_names)
             if plain and (use is _Use.PLAIN or use is _Use.STRUCTURAL or not around.field_names):
                 # Most of a payload ends here: a name that says nothing, and a value that is seldom a container.
                 kind = type(item)
@@ -263,8 +255,24 @@ class Walk:
             else:
                 self._field(out, name, item, where.inside(name), person=person)
         if odd_names:
-            self._keys(out, odd_names, where.counts)
+            self._keys(out, odd_names, counts)
         return out
+
+    def _use_of(self, name: Any, odd_names: list[str]) -> _Use:
+        """What a name is good for; remembered for names in which nothing is found."""
+        if type(name) is not str:
+            raise RedactionFailed("a key that is not a string is not plain JSON; the payload was dropped")
+        if name in STRUCTURAL:
+            use = _Use.STRUCTURAL
+        elif kind_of_field(name) is not None or name_strength(name) != NameStrength.NONE or name in _MEDIA_FIELDS:
+            use = _Use.TELLING
+        else:
+            use = _Use.PLAIN
+        if len(name) >= _SHORTEST and self._around.known(name) is not True:
+            odd_names.append(name)
+        elif len(self._around.uses) < _MAX_NAMES:
+            self._around.uses[name] = use
+        return use
 
     def _field(self, out: dict[str, Any], name: str, item: Any, where: _Where, *, person: bool) -> None:
         counts = where.counts
@@ -314,7 +322,7 @@ class Walk:
         """Keys are text too; one that changes is renamed once the search is done, and order is kept."""
         around = self._around
         for name in names:
-            self._texts.append((None, None, name, True, counts, self._around))
+            self._fixed.setdefault(name, []).append((None, None, counts))
 
         def rename() -> None:
             changed = {name: known.text for name in names if isinstance(known := around.known(name), Change)}
@@ -397,9 +405,12 @@ class Walk:
         size = len(text)
         if size < _SHORTEST:
             if not structural and size >= 4 and len(self._memory):
-                self._texts.append((into, at, text, structural, counts, self._around))
+                self._free.setdefault(text, []).append((into, at, counts))
             return
-        if structural and self._around.known(text) is True:
+        todo = self._fixed if structural else self._free
+        places = todo.get(text)
+        if places is not None:
+            places.append((into, at, counts))
             return
         if size >= 64 and not self._around.keep_media and self._is_media(text):
             counts["MEDIA"] += 1
@@ -411,7 +422,7 @@ class Walk:
             return
         if text[0] in '{[" \n' and where.nested < _MAX_JSON_IN_STRING and self._json_inside(into, at, text, where):
             return
-        self._texts.append((into, at, text, structural, counts, self._around))
+        todo[text] = [(into, at, counts)]
 
     @staticmethod
     def _is_media(text: str) -> bool:
@@ -438,57 +449,55 @@ class Walk:
         return True
 
     def _search(self) -> None:
-        """Find in all texts what the detectors know and what the run remembers, until nothing more is found."""
-        safe: dict[_Key, tuple[str, Counter[str]]] = {}
-        pending: dict[_Key, tuple[str, Surroundings]] = {}
-        for _, _, text, structural, _, around in self._texts:
-            pending[id(around), structural, text] = text, around
-        for _ in range(_ROUNDS):
-            if not pending:
-                break
-            pending = self._round(pending, safe)
-        for key in pending:
-            _, around = pending[key]
-            safe[key] = around.replacement("UNSTABLE", key[2]), Counter({"UNSTABLE": 1})
-        for into, at, text, structural, counts, around in self._texts:
-            found = safe.get((id(around), structural, text))
-            if found is not None:
-                counts.update(found[1])
-                if into is not None:
-                    into[at] = found[0]
+        for (around, structural), todo in self._todo.items():
+            if not todo:
+                continue
+            for text, (safe, found) in self._settled(around, todo, structural=structural).items():
+                for into, at, counts in todo[text]:
+                    counts.update(found)
+                    if into is not None:
+                        into[at] = safe
 
-    def _round(
-        self,
-        pending: dict[_Key, tuple[str, Surroundings]],
-        safe: dict[_Key, tuple[str, Counter[str]]],
-    ) -> dict[_Key, tuple[str, Surroundings]]:
-        unseen: dict[Surroundings, dict[str, None]] = {}
-        for text, around in pending.values():
-            if around.known(text) is False:
-                unseen.setdefault(around, {})[text] = None
-        for around, texts in unseen.items():
-            around.search(list(texts), self._deadline)
-        after: dict[_Key, str] = {}
-        for key, (text, around) in pending.items():
-            known = around.known(text)
-            if isinstance(known, Change):
-                counts = safe[key][1] if key in safe else Counter[str]()
-                counts.update(known.counts)
-                safe[key] = known.text, counts
-            elif not known:
+    def _settled(
+        self, around: Surroundings, texts: Iterable[str], *, structural: bool
+    ) -> dict[str, tuple[str, Counter[str]]]:
+        """Which texts change, into what: by the detectors and the run's memory, until nothing more is found."""
+        out: dict[str, tuple[str, Counter[str]]] = {}
+        pending = {text: text for text in texts}
+        for _ in range(_ROUNDS):
+            self._detect(around, pending, out)
+            if structural:
+                return out
+            now = {text: out[text][0] if text in out else safe for text, safe in pending.items()}
+            replaced = self._memory.replacements(list(dict.fromkeys(now.values())))
+            pending = {}
+            for text, safe in now.items() if replaced else ():
+                again, count = replaced.get(safe, (safe, 0))
+                if count:
+                    counts = out[text][1] if text in out else Counter[str]()
+                    counts["REMEMBERED"] += count
+                    out[text] = again, counts
+                    pending[text] = again
+            if not pending:
+                return out
+        for text in pending:
+            out[text] = around.replacement("UNSTABLE", text), Counter({"UNSTABLE": 1})
+        return out
+
+    def _detect(self, around: Surroundings, pending: dict[str, str], out: dict[str, tuple[str, Counter[str]]]) -> None:
+        known = around.known
+        unseen = [safe for safe in dict.fromkeys(pending.values()) if known(safe) is False]
+        if unseen:
+            around.search(unseen, self._deadline)
+        for text, safe in pending.items():
+            found = known(safe)
+            if found is True:
+                continue
+            if found is False:
                 raise RedactionFailed("a string was not searched; the payload was dropped")
-            if not key[1]:
-                after[key] = known.text if isinstance(known, Change) else text
-        following: dict[_Key, tuple[str, Surroundings]] = {}
-        replaced = self._memory.replacements(list(dict.fromkeys(after.values())))
-        for key, text in after.items() if replaced else ():
-            change = replaced.get(text)
-            if change is not None and change[1]:
-                counts = safe[key][1] if key in safe else Counter[str]()
-                counts["REMEMBERED"] += change[1]
-                safe[key] = change[0], counts
-                following[key] = change[0], pending[key][1]
-        return following
+            counts = out[text][1] if text in out else Counter[str]()
+            counts.update(found.counts)
+            out[text] = found.text, counts
 
 
 _JSON_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
