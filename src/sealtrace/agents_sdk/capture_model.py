@@ -166,7 +166,7 @@ def response_facts(response: Any, snapshot: Snapshot) -> dict[str, Any]:
         usage = usage_fields(response.usage)
         response_id, request_id = response.response_id, response.request_id
     else:
-        usage = _streamed_usage(response.usage)
+        usage = usage_fields(response.usage, requests=1) if response.usage is not None else {}
         response_id, request_id = response.id, getattr(response, "_request_id", None)
     facts: dict[str, Any] = {
         "output": [snapshot.take(item) for item in response.output],
@@ -183,22 +183,6 @@ def response_facts(response: Any, snapshot: Snapshot) -> dict[str, Any]:
 
 def _finish_reason(output: list[Any]) -> str:
     return "tool_calls" if any(type(item) is dict and "call_id" in item for item in output) else "stop"
-
-
-def _streamed_usage(usage: Any) -> dict[str, int]:
-    if usage is None:
-        return {}
-    inputs, outputs = usage.input_tokens_details, usage.output_tokens_details
-    counts = {
-        "requests": 1,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-        "cached_tokens": getattr(inputs, "cached_tokens", 0),
-        "cache_write_tokens": getattr(inputs, "cache_write_tokens", 0),
-        "reasoning_tokens": getattr(outputs, "reasoning_tokens", 0),
-    }
-    return {name: value for name, value in counts.items() if type(value) is int}
 
 
 def _span_settings(call: ModelCall) -> dict[str, Any]:

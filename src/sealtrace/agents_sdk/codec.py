@@ -35,6 +35,7 @@ from agents.tool import (
     WebSearchTool,
 )
 from agents.usage import Usage
+from openai.types.responses import ResponseUsage
 from pydantic import BaseModel
 
 __all__ = [
@@ -239,11 +240,11 @@ def output_schema_spec(schema: AgentOutputSchemaBase | None) -> dict[str, Any] |
     return {"name": schema.name(), "strict": schema.is_strict_json_schema(), "schema": schema.json_schema()}
 
 
-def usage_fields(usage: Usage) -> dict[str, int]:
-    """Token counts of one model call."""
+def usage_fields(usage: Usage | ResponseUsage, *, requests: int | None = None) -> dict[str, int]:
+    """Token counts of one model call; `requests` where the usage itself does not count them."""
     inputs, outputs = usage.input_tokens_details, usage.output_tokens_details
     counts = {
-        "requests": usage.requests,
+        "requests": getattr(usage, "requests", requests),
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "total_tokens": usage.total_tokens,

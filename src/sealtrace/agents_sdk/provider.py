@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from agents.tracing import Span, Trace, TraceProvider, TracingProcessor
 from agents.tracing.config import TracingConfig
@@ -22,6 +22,7 @@ from .._guard import safely
 
 __all__ = ["CurrentSpanProvider"]
 
+T = TypeVar("T", Trace, Span[Any])
 ContextOf = Callable[[Any], Context | None]
 
 _probe: Final[ContextVar[object | None]] = ContextVar("sealtrace_attached", default=None)
@@ -136,16 +137,20 @@ class CurrentSpanProvider(TraceProvider):
             self.inner.shutdown()
 
 
-class _InStep:
+class _InStep(Generic[T]):
     """What the two wrappers share: attach after the SDK has, detach before it does."""
 
-    _attachment: _Attachment | None
-    _context_of: ContextOf
-    inner: Any
+    def __init__(self, inner: T, context_of: ContextOf) -> None:
+        self.inner: T = inner
+        self._context_of = context_of
+        self._attachment: _Attachment | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
     def _attach(self) -> None:
         context = self._context_of(self.inner)
-        if context is not None:
+        if context is not None and self._attachment is None:
             self._attachment = _Attachment(context)
 
     def _detach(self) -> None:
@@ -153,24 +158,6 @@ class _InStep:
         if attachment is not None:
             attachment.detach()
 
-
-class _CurrentTrace(_InStep, Trace):
-    inner: Trace
-
-    def __init__(self, inner: Trace, context_of: ContextOf) -> None:
-        self.inner = inner
-        self._context_of = context_of
-        self._attachment = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def __enter__(self) -> Trace:
-        self.inner.__enter__()
-        if self._attachment is None:
-            safely(self._attach)
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -190,56 +177,33 @@ class _CurrentTrace(_InStep, Trace):
     @property
     def trace_id(self) -> str:
         return self.inner.trace_id
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    def export(self) -> dict[str, Any] | None:
-        return self.inner.export()
 
     @property
     def tracing_api_key(self) -> str | None:
         return self.inner.tracing_api_key
 
+    def export(self) -> dict[str, Any] | None:
+        return self.inner.export()
+
+
+class _CurrentTrace(_InStep[Trace], Trace):
+    def __enter__(self) -> Trace:
+        self.inner.__enter__()
+        safely(self._attach)
+        return self
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
     def to_json(self, *, include_tracing_api_key: bool = False) -> dict[str, Any] | None:
         return self.inner.to_json(include_tracing_api_key=include_tracing_api_key)
 
 
-class _CurrentSpan(_InStep, Span[Any]):
-    inner: Span[Any]
-
-    def __init__(self, inner: Span[Any], context_of: ContextOf) -> None:
-        self.inner = inner
-        self._context_of = context_of
-        self._attachment = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
+class _CurrentSpan(_InStep[Span[Any]], Span[Any]):
     def __enter__(self) -> Span[Any]:
         self.start(mark_as_current=True)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        safely(self._detach)
-        self.inner.__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
-
-    def start(self, mark_as_current: bool = False) -> None:  # noqa: FBT001, FBT002 - the SDK's signature
-        self.inner.start(mark_as_current)
-        if mark_as_current:
-            safely(self._attach)
-
-    def finish(self, reset_current: bool = False) -> None:  # noqa: FBT001, FBT002 - the SDK's signature
-        if reset_current:
-            safely(self._detach)
-        self.inner.finish(reset_current)
-
-    @property
-    def trace_id(self) -> str:
-        return self.inner.trace_id
 
     @property
     def span_id(self) -> str:
@@ -260,9 +224,6 @@ class _CurrentSpan(_InStep, Span[Any]):
     def error(self) -> Any:
         return self.inner.error
 
-    def export(self) -> dict[str, Any] | None:
-        return self.inner.export()
-
     @property
     def started_at(self) -> str | None:
         return self.inner.started_at
@@ -270,10 +231,6 @@ class _CurrentSpan(_InStep, Span[Any]):
     @property
     def ended_at(self) -> str | None:
         return self.inner.ended_at
-
-    @property
-    def tracing_api_key(self) -> str | None:
-        return self.inner.tracing_api_key
 
     @property
     def trace_metadata(self) -> dict[str, Any] | None:
