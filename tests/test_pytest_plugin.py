@@ -149,6 +149,21 @@ def test_marker_and_fixture(project):
     assert "2 passed, 1 deselected" in selected.stdout
 
 
+def test_checks_are_put_to_goldens(project):
+    """Checks named in pytest's settings are put to each golden; one that fails fails the test."""
+    (project.directory / "shop_checks.py").write_text(
+        "import sealtrace\n\n@sealtrace.check\ndef cheap(run):\n    yield 'costs too much'\n\n"
+        "@sealtrace.check\ndef fine(run):\n    return True\n"
+    )
+    (project.directory / "pytest.ini").write_text("[pytest]\nsealtrace_checks =\n    shop_checks:fine\n")
+    assert project.pytest("--sealtrace").returncode == 0
+    (project.directory / "pytest.ini").write_text("[pytest]\nsealtrace_checks = shop_checks\n")
+    done = project.pytest("--sealtrace")
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "failed         cheap" in done.stdout
+    assert "costs too much" in done.stdout
+
+
 def test_another_plugins_reason_is_left_alone(project):
     """A project whose own plugin has `--reason` keeps it; ours has a longer name as well."""
     (project.directory / "other_plugin.py").write_text(

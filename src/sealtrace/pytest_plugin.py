@@ -28,12 +28,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
+    from .replay.checks import CheckResult
     from .replay.golden import Golden
     from .replay.report import Report
 
 __all__ = ["GoldenFile", "GoldenItem", "sealtrace_golden"]
 
 _DIRECTORY: Final = "sealtrace_goldens"
+_CHECKS: Final = "sealtrace_checks"
 _MARKER: Final = "sealtrace"
 
 
@@ -52,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         names.append("--reason")
     group.addoption(*names, dest="sealtrace_reason", default="", help="why the change is right; also --reason")
     parser.addini(_DIRECTORY, "where goldens are, from the root directory", default="tests/golden")
+    parser.addini(_CHECKS, "checks to put to each golden: modules, or module:name", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,7 +84,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect goldens, wherever they are among the tests."""
     if file_path.suffix != ".json" or not parent.config.getoption("--sealtrace"):
         return None
-    from .replay.golden import is_golden
+    from .replay.golden_file import is_golden
 
     return GoldenFile.from_parent(parent, path=file_path) if is_golden(file_path) else None  # pyright: ignore[reportUnknownMemberType]
 
@@ -103,23 +106,37 @@ class GoldenItem(pytest.Item):
 
     def runtest(self) -> None:
         """Rerun, or accept."""
-        from .replay.accept import follow
         from .replay.entry import find_entry, rerun_entry
-        from .replay.golden import load, save
+        from .replay.golden import load
         from .replay.report import Outcome
 
         golden = load(self.path)
         entry = find_entry(golden.entry, beside=self.config.rootpath)
         if self.config.getoption("--sealtrace-accept"):
-            accepted = follow(golden.run, entry)
-            if accepted.what:
-                reason = str(self.config.getoption("sealtrace_reason"))
-                save(golden, accepted.run, reason=reason, what=accepted.what)
-                self.add_report_section("call", "sealtrace", "accepted:\n" + "\n".join(accepted.what))
-            return
-        done = rerun_entry(golden.run, entry)
+            golden = self._accept(golden, entry)
+        done = rerun_entry(golden.run, entry, **golden.allowed.options)
         if done.report.outcome is not Outcome.SAME:
             raise _Diverged(golden.name, done.report) from done.error
+        self._check(golden)
+
+    def _accept(self, golden: Golden, entry: Any) -> Golden:
+        from .replay.accept import follow
+        from .replay.golden import save
+
+        accepted = follow(golden.run, entry, **golden.allowed.options)
+        if not accepted.what:
+            return golden
+        self.add_report_section("call", "sealtrace", "accepted:\n" + "\n".join(accepted.what))
+        reason = str(self.config.getoption("sealtrace_reason"))
+        return save(golden, accepted.run, reason=reason, what=accepted.what)
+
+    def _check(self, golden: Golden) -> None:
+        from .replay.checks import find_checks, run_checks
+
+        checks = [check for name in self.config.getini(_CHECKS) for check in find_checks(name)]
+        results = run_checks(golden.run, checks)
+        if not all(result.ok for result in results):
+            raise _Unacceptable(results)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The report in place of a traceback into sealtrace."""
@@ -128,6 +145,10 @@ class GoldenItem(pytest.Item):
         error = excinfo.value
         if isinstance(error, _Diverged):
             return _report_text(error.report, name=error.golden, cause=error.__cause__)
+        if isinstance(error, _Unacceptable):
+            from .replay.text import render_checks
+
+            return _text(render_checks(error.results))
         if isinstance(error, SealtraceError):
             return f"{type(error).__name__}: {error}"
         return super().repr_failure(excinfo, style)
@@ -146,16 +167,26 @@ class _Diverged(Exception):
         self.report = report
 
 
-def _report_text(report: Report, *, name: str | None, cause: BaseException | None) -> str:
-    from rich.console import Console
+class _Unacceptable(Exception):
+    def __init__(self, results: list[CheckResult]) -> None:
+        super().__init__(", ".join(result.check for result in results if not result.ok))
+        self.results = results
 
-    from .replay.text import render_report
-    from .run.safe import one_line
+
+def _text(renderable: Any) -> str:
+    from rich.console import Console
 
     console = Console(width=200, markup=False, highlight=False, emoji=False, soft_wrap=True, force_terminal=False)
     with console.capture() as capture:
-        console.print(render_report(report))
-    lines = capture.get().rstrip("\n").splitlines()
+        console.print(renderable)
+    return capture.get().rstrip("\n")
+
+
+def _report_text(report: Report, *, name: str | None, cause: BaseException | None) -> str:
+    from .replay.text import render_report
+    from .run.safe import one_line
+
+    lines = _text(render_report(report)).splitlines()
     if cause is not None:
         lines.append(f"  the code raised {type(cause).__name__}: {one_line(str(cause), 500)}")
     if name is not None:

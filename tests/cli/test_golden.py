@@ -34,12 +34,11 @@ class Command:
         out, err = self._capsys.readouterr()
         return Done(code, out, err)
 
-    def add(self, name="refund", entry="shop:triage"):
+    def add(self, *more, name="refund", entry="shop:triage"):
         """Make the recorded run a golden."""
         vault = (self.project.directory / "vault").as_uri()
-        return self(
-            *("golden", "add", RUN_ID, "--name", name, "--entry", entry, "--reason", "the good path", "--vault", vault)
-        )
+        named = ("golden", "add", RUN_ID, "--name", name, "--entry", entry, "--reason", "the good path")
+        return self(*named, "--vault", vault, *more)
 
 
 @dataclasses.dataclass
@@ -97,6 +96,17 @@ def test_from_record_to_accept(project, sealtrace):
     assert sealtrace("golden", "rerun").returncode == 0
     assert sealtrace("golden", "accept", "refund", "--reason", "x").stdout.startswith("nothing to accept")
     assert project.effects == []
+
+
+def test_what_may_differ(project, sealtrace):
+    """What was allowed to differ does not diverge, and the report and the golden say so."""
+    sealtrace.add("--pin", r"v\d+", "--ignore", "$.request.tools[0].description", "--served-guardrails")
+    project.change("Look an order up.", "Find an order.")
+    done = sealtrace("golden", "rerun")
+    assert (done.returncode, "not looked at: $.request.tools[0].description" in done.stdout) == (0, True), done.stdout
+    shown = sealtrace("golden", "show", "refund").stdout
+    assert "may differ: ignore ['$.request.tools[0].description']" in shown
+    assert "may differ: guardrails served" in shown
 
 
 def test_function_entry(project, sealtrace):

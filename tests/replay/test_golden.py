@@ -172,6 +172,20 @@ def test_ci_never_accepts(tmp_path, monkeypatch, value, refused):
         assert first.path.read_bytes() != before
 
 
+def test_what_may_differ_is_in_the_file(tmp_path):
+    """Ignored paths, pinned text and served guardrails are kept, in plain sight, and may be edited there."""
+    allowed = golden.Allowed(("$.request.instructions",), (r"\d+:\d+",), "served")
+    path = _add(tmp_path, loaded(refund()), allowed=allowed).path
+    assert golden.load(path).allowed == allowed
+    data = json.loads(path.read_text())
+    assert data["allowed"] == {"ignore": ["$.request.instructions"], "pin": [r"\d+:\d+"], "guardrails": "served"}
+    path.write_text(json.dumps({**data, "allowed": {}}))
+    assert golden.load(path).allowed == golden.Allowed()
+    path.write_text(json.dumps({**data, "allowed": {"everything": True}}))
+    with pytest.raises(GoldenError, match="something else"):
+        golden.load(path)
+
+
 def test_only_goldens_are_found(tmp_path):
     """Other JSON files in the directory are left alone."""
     _add(tmp_path / "sub", loaded(refund()))

@@ -30,6 +30,17 @@ def add(
     entry: Annotated[str, typer.Option(help="The code to rerun, package.module:agent or package.module:function.")],
     reason: _Reason,
     directory: _Directory = _DIRECTORY,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="A path that may differ: `$.request.instructions`.", show_default=False),
+    ] = None,
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Text that may differ: a clock in the instructions.", show_default=False),
+    ] = None,
+    served_guardrails: Annotated[
+        bool, typer.Option("--served-guardrails", help="Serve recorded verdicts instead of running guardrails.")
+    ] = False,
     vault: Vault = None,
     telemetry: Telemetry = None,
 ) -> int:
@@ -47,6 +58,7 @@ def add(
         reason=reason,
         redactor=_redactor(),
         directory=directory,
+        allowed=golden.Allowed(tuple(ignore or ()), tuple(pin or ()), "served" if served_guardrails else "run"),
     )
     typer.echo(f"{made.path}: {len(made.run.events)} events, {made.path.stat().st_size} bytes")
     typer.echo(f"review and commit it; rerun it with `sealtrace golden rerun {name}` or `pytest --sealtrace`")
@@ -112,6 +124,8 @@ def show(name: _Name, directory: _Directory = _DIRECTORY, json: AsJson = False) 
         print_json(found.run.to_json())
         return OK
     typer.echo(f"{one_line(found.name)}: {one_line(found.entry)}, from {found.run.id}")
+    for name_, value in found.allowed.to_json().items():
+        typer.echo(one_line(f"  may differ: {name_} {value}", 500))
     for change in found.history:
         typer.echo(f"  {change.at[:19]}  {change.action}  {one_line(change.reason, 500)}")
         for what in change.what:
@@ -159,7 +173,8 @@ def _rerun(path: Path, *, quiet: bool) -> tuple[int, dict[str, object]]:
 
     try:
         found = golden.load(path)
-        report = rerun_entry(found.run, find_entry(found.entry, beside=Path.cwd())).report
+        code = find_entry(found.entry, beside=Path.cwd())
+        report = rerun_entry(found.run, code, **found.allowed.options).report
     except SealtraceError as error:
         if not quiet:
             typer.echo(f"{one_line(path.stem)}: {one_line(str(error), 2000)}")
@@ -199,7 +214,7 @@ def accept(
         newer = golden.kept(load(run, vault=vault, telemetry=telemetry), _redactor())
         what: tuple[str, ...] = (f"recorded again: {newer.id}",)
     else:
-        accepted = follow(found.run, find_entry(found.entry, beside=Path.cwd()))
+        accepted = follow(found.run, find_entry(found.entry, beside=Path.cwd()), **found.allowed.options)
         newer, what = accepted.run, accepted.what
     if not what:
         typer.echo("nothing to accept: it reruns the same")
