@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from agents import Agent, RunConfig, Runner, function_tool
+from agents import Agent, RunConfig, Runner, ShellTool, function_tool
 
 import sealtrace
 from loopback import items
@@ -210,3 +210,61 @@ def test_runs_that_share_a_trace_id_share_a_record(vault_url: str) -> None:
     outputs = [event for event in of_kind(run, Kind.OUTPUT) if "/" not in event.frame]
     assert {event.frame for event in outputs} == {"run:0", "run:1"}
     assert {event.payload["final_output"] for event in outputs} == {"ax done", "bx done"}
+
+
+def test_everything_is_tied_to_the_generation_that_asked_for_it(vault_url: str) -> None:
+    """Tools of all kinds, handoffs and approvals name the call they answer and the generation that made it."""
+
+    @function_tool(needs_approval=True)
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    @function_tool
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    model = OwnModel(
+        [
+            reply(items.call("look", {}, "call_look"), items.shell("ls", "call_shell")),
+            reply(items.call("transfer_to_closer", {}, "call_over")),
+            reply(items.call("pay", {}, "call_pay")),
+            reply(items.message("done")),
+        ]
+    )
+    closer = Agent("closer", model=model, tools=[pay])
+    first = Agent("first", model=model, tools=[look, ShellTool(lambda request: "a.txt")], handoffs=[closer])
+    run_id = trace_id()
+    config = RunConfig(trace_id=run_id)
+
+    async def main() -> None:
+        result = await Runner.run(first, "go", run_config=config)
+        state = result.to_state()
+        state.approve(result.interruptions[0])
+        await Runner.run(first, state, run_config=config)
+
+    sealtrace.instrument(vault=vault_url)
+    asyncio.run(main())
+    assert sealtrace.flush(10)
+
+    events = sealtrace.load(run_id, vault=vault_url).events
+    asked = {}
+    for event in events:
+        if event.kind is Kind.GENERATION:
+            asked |= {item["call_id"]: event for item in event.payload["response"]["output"] if "call_id" in item}
+    for kind in (Kind.TOOL_CALL, Kind.HANDOFF):
+        for event in (event for event in events if event.kind is kind):
+            generation = asked[event.call_id]
+            same = event.record_id == generation.record_id
+            assert event.parent_seq == (generation.seq if same else None), (kind, event.call_id)
+    calls = {event.call_id for event in events if event.kind is Kind.TOOL_CALL}
+    assert calls == {"call_look", "call_shell", "call_pay"}
+    assert [event.call_id for event in events if event.kind is Kind.HANDOFF] == ["call_over"]
+    approvals = [event for event in events if event.kind is Kind.APPROVAL]
+    assert {event.call_id for event in approvals} == {"call_pay"}
+    assert {event.payload["approved"] for event in approvals} == {None, True}
+    for event in events:
+        if event.kind is Kind.TOOL_RESULT:
+            (call,) = [other for other in events if other.kind is Kind.TOOL_CALL and other.call_id == event.call_id]
+            assert (event.parent_seq, event.record_id) == (call.seq, call.record_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import agents
@@ -233,6 +233,40 @@ def test_stream_closed_by_another_task(watch: Watch) -> None:
             await anext(events)
             await asyncio.create_task(events.aclose())
             await asyncio.gather(result.run_loop_task, return_exceptions=True)
+
+    assert watch.run(main)
+
+
+def test_generator_closed_by_another_task(watch: Watch) -> None:
+    """A span in an async generator that another task closes is detached where it was attached, or not at all."""
+
+    async def rows() -> AsyncGenerator[int, None]:
+        with custom_span("in a generator"):
+            yield 1
+
+    async def main() -> None:
+        with trace("closed elsewhere"):
+            reading = rows()
+            await anext(reading)
+            await asyncio.create_task(reading.aclose())
+            await Runner.run(agent_with(ONE_CALL, looking_up(watch)), "go")
+
+    assert watch.run(main)
+
+
+def test_span_finished_in_another_task(watch: Watch) -> None:
+    """A span that is finished in another task is detached by nobody, and what follows has the SDK's parent."""
+
+    async def main() -> None:
+        with trace("handed on"):
+            span = custom_span("given away")
+            span.start(mark_as_current=True)
+
+            async def finish() -> None:
+                span.finish(reset_current=False)
+
+            await asyncio.create_task(finish())
+            await Runner.run(agent_with(ONE_CALL, looking_up(watch)), "go")
 
     assert watch.run(main)
 
