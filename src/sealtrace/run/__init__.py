@@ -5,7 +5,8 @@ from __future__ import annotations
 from .findings import HELD_BY_SERVER, Finding, held_by_server
 from .join import JoinedRecord
 from .links import Reference, parse_reference
-from .run import Run, RunStatus, load
+from .loading import load
+from .run import Run, RunStatus
 from .tree import Node
 
 __all__ = [

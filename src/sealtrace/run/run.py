@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from ..errors import EventNotFound, RunNotFound, SealtraceError, SettingsError, TelemetryError, VaultDenied, VaultError
+from ..errors import EventNotFound
 from ..event import EventStatus, RunEvent
-from ..settings import Settings, load_settings
-from ..telemetry.sources import Source, SpanRecord, open_source
-from ..vault import StoredRecord, VaultReader, open_store
+from ..telemetry.sources import SpanRecord
 from .findings import NO_PAYLOAD, Finding, facts, items
-from .join import JoinedRecord, join
-from .links import Reference, parse_reference
+from .join import JoinedRecord
 from .tree import Node, tree
 
-__all__ = ["Run", "RunStatus", "load"]
+__all__ = ["Run", "RunStatus"]
 
 
 class RunStatus(StrEnum):
@@ -217,148 +213,6 @@ class Run:
 
 
 _NOT_WHOLE = NO_PAYLOAD | {EventStatus.PARTIAL_RECORD}
-
-
-def load(
-    run_or_link: str,
-    *,
-    vault: str | None = None,
-    telemetry: str | None = None,
-    settings: Settings | None = None,
-) -> Run:
-    """Open a run from its payload records, its spans, or both.
-
-    Nothing is executed, called or sent: this reads. Bucket, endpoint and credentials come from the
-    arguments and settings, never from the link.
-
-    Args:
-        run_or_link: A run id, an OpenTelemetry trace id, or a link to either.
-        vault: `file:///path` or `s3://bucket/prefix`; `SEALTRACE_VAULT` by default.
-        telemetry: `otlp+file:///path`, `jaeger://host:port` or `tempo://host:port`;
-            `SEALTRACE_TELEMETRY` by default.
-        settings: In place of those from the environment and the settings file.
-
-    Raises:
-        RunNotFound: Nothing that was searched knows it; the message says what was.
-        SettingsError: Neither a vault nor a telemetry source is named, or one cannot be used.
-        VaultError: The vault cannot be read, and no telemetry source has the run.
-        TelemetryError: The telemetry source cannot be read, and no vault has the run.
-    """
-    reference = parse_reference(run_or_link)
-    resolved = _settings(vault, telemetry, settings)
-    reader = VaultReader(open_store(resolved.vault, resolved), resolved.retention) if resolved.vault else None
-    source = open_source(resolved.telemetry, resolved) if resolved.telemetry else None
-    if reader is None and source is None:
-        raise SettingsError(
-            "nothing to search: set SEALTRACE_VAULT or SEALTRACE_TELEMETRY, or pass vault= or telemetry=",
-            setting="vault",
-        )
-    return _Search(reference, reader, source).run()
-
-
-def _settings(vault: str | None, telemetry: str | None, settings: Settings | None) -> Settings:
-    given = {"vault": vault, "telemetry": telemetry}
-    if settings is None:
-        return load_settings(given)
-    return settings.model_copy(update={name: value for name, value in given.items() if value is not None})
-
-
-class _Search:
-    """Looks for one reference in both places; a place that fails is passed over if the other answers."""
-
-    def __init__(self, reference: Reference, reader: VaultReader | None, source: Source | None) -> None:
-        self.reference = reference
-        self.reader = reader
-        self.source = source
-        self.failures: list[SealtraceError] = []
-
-    def run(self) -> Run:
-        for run_id, stored, spans in self._candidates():
-            if stored or spans:
-                return self._joined(run_id, stored, spans)
-        if self.failures:
-            raise self.failures[0]
-        searched = [self.reader.store.url] if self.reader is not None else []
-        searched += [self.source.name] if self.source is not None else []
-        raise RunNotFound(f"no run {self.reference.text!r} in {' or '.join(searched)}", run=self.reference.text)
-
-    def _candidates(self) -> Iterator[tuple[str, list[StoredRecord], list[SpanRecord]]]:
-        reference = self.reference
-        if reference.run_id is not None:
-            yield self._by_run(reference.run_id)
-        if reference.trace_id is not None:
-            yield from self._by_trace(reference.trace_id)
-
-    def _by_run(self, run_id: str) -> tuple[str, list[StoredRecord], list[SpanRecord]]:
-        stored = self._records(run_id)
-        spans = self._spans("run", run_id)
-        # A source that cannot search, or not so far back, may still know the traces the manifests name.
-        found = {span.trace_id for span in spans}
-        spans += [span for trace in _traces(stored) if trace not in found for span in self._spans("trace", trace)]
-        return run_id, stored, sorted(spans, key=lambda span: span.start_ns)
-
-    def _by_trace(self, trace_id: str) -> Iterator[tuple[str, list[StoredRecord], list[SpanRecord]]]:
-        spans = self._spans("trace", trace_id)
-        named = dict.fromkeys(
-            value for span in spans if isinstance(value := span.attributes.get("sealtrace.run.id"), str)
-        )
-        for run_id in named:
-            yield self._by_run(run_id)
-        if not named:
-            found = self._find_trace(trace_id)
-            if found is not None:
-                yield self._by_run(found)
-
-    def _records(self, run_id: str) -> list[StoredRecord]:
-        try:
-            return self.reader.records(run_id) if self.reader is not None else []
-        except VaultError as error:
-            self.failures.append(error)
-            return []
-
-    def _find_trace(self, trace_id: str) -> str | None:
-        try:
-            return self.reader.find_trace(trace_id) if self.reader is not None else None
-        except VaultError as error:
-            self.failures.append(error)
-            return None
-
-    def _spans(self, how: str, identifier: str) -> list[SpanRecord]:
-        if self.source is None:
-            return []
-        try:
-            return self.source.run(identifier) if how == "run" else self.source.trace(identifier)
-        except TelemetryError as error:
-            if all(str(error) != str(known) for known in self.failures):
-                self.failures.append(error)
-            return []
-
-    def _joined(self, run_id: str, stored: list[StoredRecord], spans: list[SpanRecord]) -> Run:
-        telemetry_failed = any(isinstance(error, TelemetryError) for error in self.failures)
-        joined = join(
-            run_id,
-            stored,
-            spans,
-            asked_vault=self.reader is not None,
-            asked_telemetry=self.source is not None and (bool(spans) or not telemetry_failed),
-        )
-        failed = tuple(
-            Finding("denied" if isinstance(error, VaultDenied) else "unreachable", str(error))
-            for error in self.failures
-        )
-        return Run(run_id, joined.records, joined.spans, (*failed, *joined.findings), self.reference.event)
-
-
-def _traces(stored: list[StoredRecord]) -> list[str]:
-    traces: dict[str, None] = {}
-    for record in stored:
-        try:
-            header = record.header
-        except VaultError:
-            continue  # the join says so
-        if header is not None:
-            traces.update(dict.fromkeys(header.trace_ids))
-    return list(traces)
 
 
 def _names(spans: tuple[SpanRecord, ...], kind: str, key: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Loading a run by id or link, and what it says of itself."""
+"""Loading a run by id or link, and what the run then says of itself."""
 
 from __future__ import annotations
 
