@@ -65,6 +65,7 @@ mon tick interval = 1
 osd crush chooseleaf type = 0
 paxos propose interval = 0.05
 paxos min wait = 0.01
+rgw lc debug interval = {lc}
 admin socket = {home}/$name.asok
 run dir = {home}/out
 pid file = {home}/out/$name.pid
@@ -82,7 +83,6 @@ osd memory target = 939524096
 osd heartbeat grace = 120
 [client.rgw]
 rgw frontends = beast endpoint=127.0.0.1:{http} ssl_endpoint=127.0.0.1:{https} ssl_certificate={home}/tls.pem
-rgw lc debug interval = {lc}
 rgw lc max worker = 1
 rgw enable ops log = true
 rgw ops log rados = false

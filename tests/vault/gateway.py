@@ -98,5 +98,9 @@ class Gateway:
         }  # fmt: skip
         return ActingStore(bucket, prefix, Settings.model_validate(values | settings), credentials)
 
+    def expire(self) -> None:
+        """Run the lifecycle now; by itself it may take a bucket up a whole round later."""
+        self._admin("lc", "process")
+
     def _admin(self, *command: str) -> None:
         subprocess.run(["radosgw-admin", "-c", self._conf, *command], check=True, capture_output=True)

@@ -168,7 +168,7 @@ def test_lifecycle_deletes_content_and_keeps_the_rest(gateway: Gateway) -> None:
     place.owner.put_bucket_lifecycle_configuration(Bucket=place.bucket, LifecycleConfiguration=rules)
     deadline = time.monotonic() + 60
     while list(place.reader.list("content/")) and time.monotonic() < deadline:
-        time.sleep(0.2)
+        gateway.expire()
     assert list(place.reader.list("content/")) == []
     assert len(list(place.reader.list("meta/"))) == 1
     (record,) = VaultReader(place.reader, clock=in_days(8)).records(run_id)
