@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 from ...errors import SettingsError, TelemetryError
 from ...settings import Settings
 
-__all__ = ["Backend"]
+__all__ = ["Backend", "days_of"]
 
 _TIMEOUT: Final = 15.0
 _MAX_ANSWER: Final = 256 * 1024 * 1024
@@ -38,7 +38,7 @@ class Backend:
         parts, transport = _checked(url)
         backend = parts.scheme.partition("+")[0]
         self.name = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self.days = _days(parts)
+        self.days = days_of(parts.query)
         self._base = f"{transport or 'http'}://{parts.netloc}{parts.path.rstrip('/')}"
         self._setting = f"check that {backend} answers at {self._base}"
         self._headers = _headers(settings)
@@ -108,8 +108,13 @@ def _checked(url: str) -> tuple[SplitResult, str]:
     return parts, transport
 
 
-def _days(parts: SplitResult) -> int:
-    given = parse_qs(parts.query).get("days", [str(_DAYS)])[-1]
+def days_of(query: str) -> int:
+    """How far back to search, from a telemetry URL's query: `days=90`.
+
+    Raises:
+        SettingsError: It is no number of days.
+    """
+    given = parse_qs(query).get("days", [str(_DAYS)])[-1]
     if not given.isdecimal() or not 0 < int(given) <= 3650:
         raise SettingsError("`days` of the telemetry URL must be a whole number from 1 to 3650", setting="telemetry")
     return int(given)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import glob
 import gzip
+import io
 import logging
 import re
 import struct
@@ -17,7 +19,7 @@ from ...event import canonical_run_id
 from .decode import from_json, from_protobuf
 from .span import RunHit, RunQuery, SpanRecord, hits
 
-__all__ = ["OTLPFileSource"]
+__all__ = ["OTLPFileSource", "OTLPSource", "may_be_traces"]
 
 _log: Final = logging.getLogger("sealtrace")
 _MAX_MESSAGE: Final = 64 * 1024 * 1024
@@ -29,24 +31,25 @@ _NOT_TRACES: Final = re.compile(r"(?:^|.*_|.*-)(?:logs|metrics)_[^/]*\Z|\..*")
 """Neighbours of trace files in a folder: other signals of the collector's S3 exporter, hidden files."""
 
 
-class OTLPFileSource:
-    """OTLP JSON lines and protobuf files, gzipped or not; a file, a folder or a pattern.
+class OTLPSource(abc.ABC):
+    """OTLP JSON lines and protobuf, gzipped or not, wherever they lie.
 
     A last record that was cut off (the writer is still writing, or died) is passed over and said so.
 
-    Args:
-        path: A file, a folder (all files in it, at any depth) or a glob pattern.
+    Attributes:
+        torn: Records that were cut off and passed over in the last read.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self.torn = 0
-        """Records that were cut off and passed over in the last read."""
+    torn = 0
 
     @property
+    @abc.abstractmethod
     def name(self) -> str:
         """What to call it in messages."""
-        return f"otlp+file://{self._path}"
+
+    @abc.abstractmethod
+    def _blobs(self) -> Iterator[tuple[str, bytes]]:
+        """Names and bytes of everything there is to read."""
 
     def trace(self, trace_id: str) -> list[SpanRecord]:
         """All spans of a trace."""
@@ -81,28 +84,15 @@ class OTLPFileSource:
         """Spans of the records that hold one of these byte strings; looking is far cheaper than decoding."""
         self.torn = 0
         once: dict[tuple[str, str], SpanRecord] = {}
-        for path in self._files():
+        for name, data in self._blobs():
             try:
-                for span in self._file(path, needles):
+                for span in self._blob(_unzipped(name, data), needles):
                     once[span.trace_id, span.span_id] = span
             except TelemetryFormatError as error:
-                raise TelemetryFormatError(f"{path}: {error}") from None
+                raise TelemetryFormatError(f"{name}: {error}") from None
         return sorted(once.values(), key=lambda span: span.start_ns)
 
-    def _files(self) -> list[Path]:
-        path = Path(self._path)
-        if path.is_dir():
-            found = sorted(item for item in path.rglob("*") if item.is_file() and not _NOT_TRACES.match(item.name))
-        elif path.is_file():
-            found = [path]
-        else:
-            found = sorted(Path(item) for item in glob.glob(self._path, recursive=True) if Path(item).is_file())  # noqa: PTH207 - an absolute pattern
-        if not found:
-            raise TelemetryError(f"no OTLP file at {self._path}; check SEALTRACE_TELEMETRY or the path of the exporter")
-        return found
-
-    def _file(self, path: Path, needles: tuple[bytes, ...]) -> Iterator[SpanRecord]:
-        data = _bytes_of(path)
+    def _blob(self, data: bytes, needles: tuple[bytes, ...]) -> Iterator[SpanRecord]:
         if not data.strip():
             return
         if data.startswith(_ZSTD) or data[4:8] == _ZSTD:
@@ -153,7 +143,48 @@ class OTLPFileSource:
 
     def _torn(self) -> None:
         self.torn += 1
-        _log.warning("a record of %s was cut off and is passed over", self._path)
+        _log.warning("a record of %s was cut off and is passed over", self.name)
+
+
+class OTLPFileSource(OTLPSource):
+    """Files of this machine.
+
+    Args:
+        path: A file, a folder (all files in it, at any depth) or a glob pattern.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return f"otlp+file://{self._path}"
+
+    def _blobs(self) -> Iterator[tuple[str, bytes]]:
+        for path in self._files():
+            try:
+                with path.open("rb") as file:
+                    yield str(path), file.read(_MAX_FILE + 1)
+            except OSError as error:
+                raise TelemetryError(f"cannot read {path}: {error}") from error
+
+    def _files(self) -> list[Path]:
+        path = Path(self._path)
+        if path.is_dir():
+            found = sorted(item for item in path.rglob("*") if item.is_file() and may_be_traces(item.name))
+        elif path.is_file():
+            found = [path]
+        else:
+            found = sorted(Path(item) for item in glob.glob(self._path, recursive=True) if Path(item).is_file())  # noqa: PTH207 - an absolute pattern
+        if not found:
+            raise TelemetryError(f"no OTLP file at {self._path}; check SEALTRACE_TELEMETRY or the path of the exporter")
+        return found
+
+
+def may_be_traces(name: str) -> bool:
+    """Whether a file of this name in a folder is to be read; the collector's S3 exporter names the signal."""
+    return not _NOT_TRACES.match(name)
 
 
 def _forms(trace_id: str) -> tuple[bytes, ...]:
@@ -163,16 +194,15 @@ def _forms(trace_id: str) -> tuple[bytes, ...]:
         return (trace_id.encode("utf-8", "replace"),)
 
 
-def _bytes_of(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == _GZIP
-        with gzip.open(path) if zipped else path.open("rb") as file:
-            data = file.read(_MAX_FILE + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise TelemetryError(f"cannot read {path}: {error}") from error
+def _unzipped(name: str, data: bytes) -> bytes:
+    if data.startswith(_GZIP):
+        try:
+            with gzip.open(io.BytesIO(data)) as file:
+                data = file.read(_MAX_FILE + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise TelemetryError(f"cannot read {name}: {error}") from error
     if len(data) > _MAX_FILE:
-        raise TelemetryError(f"{path} has more than {_MAX_FILE} bytes; let the collector rotate its files")
+        raise TelemetryError(f"{name} has more than {_MAX_FILE} bytes; let the collector rotate its files")
     return data
 
 
