@@ -427,7 +427,8 @@ def test_mcp_servers_are_neither_listed_nor_called(vault_url: str, stream: bool)
     session, after, _ = same(scenario, vault_url, stream=stream)
     assert after.done == []
     assert session.receipt.surfaces["MCP listings"].served == 2
-    assert session.receipt.surfaces["MCP tools"].served == 1
+    # The SDK before 0.23 does not say which server a tool is of.
+    assert sum(session.receipt.surfaces[name].served for name in session.receipt.surfaces if "tools" in name) == 1
 
 
 @STREAM
