@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import dataclasses
 import importlib.util
 import json
 import os
@@ -74,6 +76,69 @@ def test_other_keys_and_emails(tmp_path, one):
     found = diff(one, other)
     assert found.same, found.first.to_json()
     assert any("by kind only" in note for note in found.notes)
+
+
+# (kind, path of a field, cause)
+_MUTATIONS = [
+    (Kind.INPUT, ("input",), Cause.INPUT),
+    (Kind.GENERATION, ("request", "instructions"), Cause.CONFIG),
+    (Kind.GENERATION, ("request", "model"), Cause.CONFIG),
+    (Kind.GENERATION, ("request", "settings"), Cause.CONFIG),
+    (Kind.GENERATION, ("request", "tools"), Cause.CONFIG),
+    (Kind.GENERATION, ("request", "handoffs"), Cause.CONFIG),
+    (Kind.GENERATION, ("response", "output"), Cause.MODEL),
+    (Kind.TOOL_CALL, ("arguments",), Cause.LOGIC),
+    (Kind.TOOL_RESULT, ("result",), Cause.TOOL),
+    (Kind.HANDOFF, ("to",), Cause.LOGIC),
+    (Kind.GUARDRAIL, ("tripped",), Cause.POLICY),
+    (Kind.GUARDRAIL, ("output_info",), Cause.POLICY),
+    (Kind.OUTPUT, ("final_output",), Cause.LOGIC),
+]
+
+
+def _mutants(run):
+    """The run with one field of one event changed, and where and what that is; one by one."""
+    for part in run.records:
+        for at, event in enumerate(part.events):
+            for kind, path, cause in _MUTATIONS:
+                payload = copy.deepcopy(event.payload)
+                parent = payload
+                for name in path[:-1]:
+                    parent = parent.get(name, {}) if parent is not None else {}
+                if event.kind is not kind or path[-1] not in parent:
+                    continue
+                parent[path[-1]] = "another value"
+                events = [*part.events]
+                events[at] = dataclasses.replace(event, payload=payload, digests={})
+                yield (
+                    dataclasses.replace(run, records=(dataclasses.replace(part, events=tuple(events)),)),
+                    event,
+                    "$." + ".".join(path),
+                    cause,
+                )
+
+
+def test_every_changed_field_is_found(one):
+    """Whatever field of whatever event is changed: that event is the first difference, with its path and class."""
+    tried = 0
+    for mutant, event, path, cause in _mutants(one):
+        first = diff(one, mutant).first
+        assert first is not None, (event.seq, path)
+        assert (first.a.seq, first.cause) == (event.seq, cause), (event.seq, path)
+        assert first.shown is None or first.shown.path.startswith(path), (event.seq, path)
+        tried += 1
+    assert tried > 40
+
+
+def test_every_lost_event_is_found(one):
+    """Whatever event is missing in the other run: the first difference is that one, or what hung from it."""
+    (record_,) = one.records
+    for at, event in enumerate(record_.events):
+        fewer = dataclasses.replace(record_, events=(*record_.events[:at], *record_.events[at + 1 :]))
+        found = diff(one, dataclasses.replace(one, records=(fewer,)))
+        removed = [row.a.seq for row in found.rows if row.change is Change.REMOVED]
+        assert event.seq in removed
+        assert not [row for row in found.rows if row.change is Change.CHANGED], event
 
 
 @pytest.fixture(scope="module")
