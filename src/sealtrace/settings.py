@@ -96,6 +96,7 @@ class Settings(BaseModel):
     segment_seconds: float = Field(default=30.0, gt=0, description="or is this old")
     read_audit: bool = Field(default=False, description="keep a line in the vault of every read of payloads")
     read_reason_required: bool = Field(default=False, description="payloads are read only for a stated reason")
+    read_reason: str | None = Field(default=None, description="why this process reads payloads; `--reason` wins")
     signing_key: Path | None = Field(
         default=None, description="PEM file with the Ed25519 private key that signs manifests"
     )

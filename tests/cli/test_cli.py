@@ -199,3 +199,15 @@ def test_output_survives_a_terminal_that_is_not_utf8(halves: list[str]) -> None:
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err.decode()
     assert b"invoke_workflow" in out
+
+
+def test_show_states_its_reason(
+    halves: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a reason is required, `--reason` gives it, and without one nothing is shown."""
+    monkeypatch.setenv("SEALTRACE_READ_REASON_REQUIRED", "1")
+    assert run(["show", RUN, *halves]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "--reason" in err
+    assert run(["show", RUN, "--reason", "ticket 4711", *halves]) == 0

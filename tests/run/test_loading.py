@@ -11,11 +11,12 @@ import pytest
 
 from run.halves import RUN, TRACE, Conversation, seal_span, span, spans_of, write_otlp
 from sealtrace import RunStatus, load
-from sealtrace.errors import EventNotFound, RunNotFound, SettingsError, TelemetryError, VaultError
+from sealtrace.errors import EventNotFound, RunNotFound, SettingsError, TelemetryError, VaultDenied, VaultError
 from sealtrace.event import EventStatus
 from sealtrace.run import Run
 from sealtrace.settings import Settings
 from sealtrace.telemetry.sources.otlp import OTLPFileSource
+from sealtrace.vault import audit_lines
 from sealtrace.vault.stores import LocalStore
 
 
@@ -220,3 +221,38 @@ def test_a_source_that_cannot_search_is_asked_for_the_traces_the_manifests_name(
     """Search by attribute may be off, slow or limited in time; the manifests know the trace ids."""
     monkeypatch.setattr(OTLPFileSource, "run", lambda self, run_id: [])
     assert load(RUN, vault=halves.vault, telemetry=halves.telemetry).status is RunStatus.COMPLETE
+
+
+def test_reading_payloads_leaves_an_audit_line_where_set(halves: Halves) -> None:
+    """Who read which record, and why, is kept in the vault once for each record."""
+    chosen = Settings(vault=halves.vault, read_audit=True)
+    load(RUN, settings=chosen, reason="ticket 4711", who="auditor")
+    store = LocalStore(Path(halves.vault.removeprefix("file://")))
+    (line,) = audit_lines(store)
+    assert (line.what, line.who, line.reason) == ("read", "auditor", "ticket 4711")
+    assert line.about == {"run_id": RUN, "record_id": halves.run.record_id}
+
+
+def test_a_required_reason_is_required(halves: Halves) -> None:
+    """Without a reason nothing is read; the argument and the setting both give one."""
+    strict = Settings(vault=halves.vault, read_reason_required=True)
+    with pytest.raises(SettingsError, match="reason"):
+        load(RUN, settings=strict)
+    assert load(RUN, settings=strict, reason="ticket 4711").status is RunStatus.COMPLETE
+    stated = strict.model_copy(update={"read_reason": "weekly review"})
+    assert load(RUN, settings=stated).status is RunStatus.COMPLETE
+
+
+def test_payloads_are_not_read_where_the_audit_line_cannot_be_kept(
+    halves: Halves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line, no payload: the envelopes are shown, each saying that its payload was denied."""
+    monkeypatch.setattr(LocalStore, "put", _deny)
+    run = load(RUN, settings=Settings(vault=halves.vault, read_audit=True), reason="ticket 4711")
+    assert {event.status for event in run.events} == {EventStatus.PAYLOAD_DENIED}
+    assert all(event.payload is None for event in run.events)
+    assert run.status is RunStatus.METADATA_ONLY
+
+
+def _deny(*_: object, **__: object) -> None:
+    raise VaultDenied("this role may not put")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-__all__ = ["AsJson", "RunArgument", "Telemetry", "Vault", "print_json"]
+__all__ = ["AsJson", "Reason", "RunArgument", "Telemetry", "Vault", "print_json"]
 
 RunArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="RUN", help="A run id, an OpenTelemetry trace id, or a link to either.")
@@ -22,6 +22,12 @@ Telemetry: TypeAlias = Annotated[
     typer.Option(
         help="otlp+file:///path, jaeger://host:port or tempo://host:port; SEALTRACE_TELEMETRY by default.",
         show_default=False,
+    ),
+]
+Reason: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Why the payloads are read, for the read audit; SEALTRACE_READ_REASON by default.", show_default=False
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -52,7 +52,7 @@ class Probe:
         if _holds_canary(spans):
             return Row("probe run", Level.BAD, "its prompt was found in the bytes of its spans")
         try:
-            run = load(run_id, vault=self._vault.as_uri())
+            run = load(run_id, vault=self._vault.as_uri(), reason="probe run of sealtrace doctor")
         except RunNotFound:
             return Row("probe run", Level.BAD, "was not recorded")
         except SealtraceError as error:

@@ -41,7 +41,7 @@ def demo(
     place.mkdir(parents=True, exist_ok=True)
     vault, traces = place.resolve() / "vault", place.resolve() / "traces.jsonl"
     run_id = _record(vault, traces)
-    run = load(run_id, vault=vault.as_uri(), telemetry=f"otlp+{traces.as_uri()}")
+    run = load(run_id, vault=vault.as_uri(), telemetry=f"otlp+{traces.as_uri()}", reason="sealtrace demo")
     proof = _prove(vault, traces)
     if json:
         print_json({"dir": str(place), "run": run.to_json(), "proof": dataclasses.asdict(proof)})

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ._options import AsJson, RunArgument, Telemetry, Vault, print_json
+from ._options import AsJson, Reason, RunArgument, Telemetry, Vault, print_json
 
 __all__ = ["show"]
 
@@ -20,6 +20,7 @@ def show(
     payloads: Annotated[bool, typer.Option(help="Show each payload after the tree.")] = True,
     vault: Vault = None,
     telemetry: Telemetry = None,
+    reason: Reason = None,
     json: AsJson = False,
 ) -> None:
     """Show a run: its tree with durations, tokens and status, then each payload.
@@ -28,7 +29,7 @@ def show(
     """
     from ..run import load
 
-    found = load(run, vault=vault, telemetry=telemetry)
+    found = load(run, vault=vault, telemetry=telemetry, reason=reason)
     number = event if event is not None else found.linked_event
     if json:
         print_json(found.to_json() if number is None else found.event(number, record).to_json())

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from ..errors import RecordDamaged, VaultError
+from ..errors import RecordDamaged, VaultDenied, VaultError
 from ..event import EventStatus, Kind, RunEvent, timestamp
 from ..telemetry.sources import SpanRecord
 from ..vault import Manifest, RecordHeader, StoredRecord
@@ -156,14 +156,14 @@ def _read(record: StoredRecord, findings: list[Finding]) -> JoinedRecord:
 def _events(record: StoredRecord, findings: list[Finding]) -> list[RunEvent]:
     try:
         return record.events()
-    except RecordDamaged as error:
-        # The payloads are not to be trusted; the envelopes, checked on their own, may still be.
+    except VaultError as error:
+        # The payloads are not to be trusted or not to be had; the envelopes, checked on their own, may still be.
         findings.append(_trouble(error, record.record_id))
+        status = EventStatus.PAYLOAD_DENIED if isinstance(error, VaultDenied) else EventStatus.PAYLOAD_MISSING
+    envelopes = record.envelopes()
     return [
-        dataclasses.replace(event, status=EventStatus.PAYLOAD_MISSING)
-        if event.status is EventStatus.RECORDED
-        else event
-        for event in record.envelopes()
+        dataclasses.replace(event, status=status) if event.status is EventStatus.RECORDED else event
+        for event in envelopes
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..errors import RunNotFound, SealtraceError, SettingsError, TelemetryError, VaultDenied, VaultError
 from ..settings import Settings, load_settings
 from ..telemetry.sources import Source, SpanRecord, open_source
-from ..vault import StoredRecord, VaultReader, open_store
+from ..vault import Audit, StoredRecord, VaultReader, open_store
 from .findings import Finding
 from .join import join
 from .links import Reference, parse_reference
@@ -22,6 +22,8 @@ def load(
     vault: str | None = None,
     telemetry: str | None = None,
     settings: Settings | None = None,
+    reason: str | None = None,
+    who: str | None = None,
 ) -> Run:
     """Open a run from its payload records, its spans, or both.
 
@@ -34,16 +36,19 @@ def load(
         telemetry: `otlp+file:///path`, `jaeger://host:port` or `tempo://host:port`;
             `SEALTRACE_TELEMETRY` by default.
         settings: In place of those from the environment and the settings file.
+        reason: Why the payloads are read, for the read audit; the setting `read_reason` by default.
+        who: Who reads them; user and host of this process by default.
 
     Raises:
         RunNotFound: Nothing that was searched knows it; the message says what was.
-        SettingsError: Neither a vault nor a telemetry source is named, or one cannot be used.
+        SettingsError: Neither a vault nor a telemetry source is named, or one cannot be used, or the
+            settings require a reason and none is given.
         VaultError: The vault cannot be read, and no telemetry source has the run.
         TelemetryError: The telemetry source cannot be read, and no vault has the run.
     """
     reference = parse_reference(run_or_link)
     resolved = _settings(vault, telemetry, settings)
-    reader = VaultReader(open_store(resolved.vault, resolved), resolved.retention) if resolved.vault else None
+    reader = _reader(resolved.vault, resolved, reason, who) if resolved.vault else None
     source = open_source(resolved.telemetry, resolved) if resolved.telemetry else None
     if reader is None and source is None:
         raise SettingsError(
@@ -51,6 +56,12 @@ def load(
             setting="vault",
         )
     return _Search(reference, reader, source).run()
+
+
+def _reader(url: str, settings: Settings, reason: str | None, who: str | None) -> VaultReader:
+    store = open_store(url, settings)
+    audit = Audit.of_reads(store, settings, reason=reason or settings.read_reason, who=who)
+    return VaultReader(store, settings.retention, audit=audit)
 
 
 def _settings(vault: str | None, telemetry: str | None, settings: Settings | None) -> Settings:
