@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from agents import Runner
+from agents.tracing import trace
 
 import sealtrace
 from replay.world import KEY, RUN_ID, World, again, record, say, support
@@ -173,3 +174,22 @@ def test_run_sync_reruns_too(vault_url: str) -> None:
         loop.close()
     assert result.final_output == "hi"
     assert session.receipt.surfaces["model"].served == 1
+
+
+def test_the_process_that_recorded_a_run_has_its_key(vault_url: str) -> None:
+    """No key is set: the random one of the process is at hand while it records, and gone afterwards."""
+    sealtrace.instrument(vault=vault_url)
+
+    async def go() -> None:
+        with trace("scenario", trace_id=RUN_ID):
+            await support(World())
+
+    asyncio.run(go())
+    assert sealtrace.flush(10)
+    run = sealtrace.load(RUN_ID, vault=vault_url)
+    session, _ = again(support, run, key=None)
+    assert (session.report.outcome, session.report.by_kind) == (Outcome.SAME, 0)
+    sealtrace.uninstrument()
+    session, _ = again(support, run, key=None)
+    assert session.report.outcome is Outcome.SAME
+    assert session.report.by_kind > 0
