@@ -130,6 +130,8 @@ def test_usage_is_counted_once(ran: tuple[list[ReadableSpan], LoopbackServer]) -
     assert set(by_kind) == {"model", "trace"}
     assert len(by_kind["model"]) == 2
     assert by_kind["trace"] == [sum(by_kind["model"])]
+    providers = [span.attributes["gen_ai.provider.name"] for span in spans if span.name == "chat gpt-5"]
+    assert providers == ["openai", "openai"]
     assert sum(by_kind["model"]) > 0
 
 

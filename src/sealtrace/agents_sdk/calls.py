@@ -38,10 +38,19 @@ class ModelCall:
     stream: bool
     wanted: str | None = None
     """The model by the name that was asked for; a provider may have made another one of it."""
+    provider: str | None = None
+    """Who serves it, see `vendors.provider_of`."""
 
     @classmethod
     def of(
-        cls, model: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool, wanted: str | None = None
+        cls,
+        model: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        stream: bool,
+        wanted: str | None = None,
+        provider: str | None = None,
     ) -> ModelCall:
         """From the SDK's call: keywords when it waits for the whole answer, positions when it streams."""
         given = {**dict(zip(_MODEL_ARGUMENTS, args, strict=False)), **kwargs}
@@ -58,6 +67,7 @@ class ModelCall:
             prompt=given.get("prompt"),
             stream=stream,
             wanted=wanted,
+            provider=provider,
         )
 
 

@@ -42,7 +42,12 @@ class ModelCapture(Emitter):
         event.payload["request"] = request
         event.config = self._config(call, model)
         frame.last_generation = event.seq
-        token.facts = {"gen_ai.request.model": call.model, "gen_ai.agent.name": frame.agent, **_span_settings(call)}
+        token.facts = {
+            "gen_ai.provider.name": call.provider,
+            "gen_ai.request.model": call.model,
+            "gen_ai.agent.name": frame.agent,
+            **_span_settings(call),
+        }
         return token
 
     def _config(self, call: ModelCall, model: str) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from agents.tracing.provider import DefaultTraceProvider
 
 from .._guard import safely
 from .calls import GuardrailCall, HandoffCall, ModelCall, NativeCall, RunCall, ToolCall
+from .vendors import provider_of
 
 __all__ = [
     "SEAMS",
@@ -131,9 +132,13 @@ class _SeamModel(Model):
         self._inner = inner
         self._name = name
         self._wanted = wanted
+        self._provider = safely(provider_of, inner)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool) -> ModelCall:
+        return ModelCall.of(self._name, args, kwargs, stream=stream, wanted=self._wanted, provider=self._provider)
 
     def get_retry_advice(self, request: Any) -> Any:
         return self._inner.get_retry_advice(request)
@@ -151,7 +156,7 @@ class _SeamModel(Model):
         if observer is None:
             return await self._inner.get_response(*args, **kwargs)
         return await _watched(
-            lambda: observer.model_started(ModelCall.of(self._name, args, kwargs, stream=False, wanted=self._wanted)),
+            lambda: observer.model_started(self._call(args, kwargs, stream=False)),
             lambda token, response, error: observer.model_ended(token, response, error, None),
             lambda: self._inner.get_response(*args, **kwargs),
         )
@@ -163,9 +168,7 @@ class _SeamModel(Model):
             async for event in stream:
                 yield event
             return
-        token = safely(
-            lambda: observer.model_started(ModelCall.of(self._name, args, kwargs, stream=True, wanted=self._wanted))
-        )
+        token = safely(lambda: observer.model_started(self._call(args, kwargs, stream=True)))
         watch = _StreamWatch(observer, token)
         try:
             if hasattr(stream, "aclose"):
