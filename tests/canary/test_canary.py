@@ -129,6 +129,7 @@ def test_with_tracing_off_content_is_only_in_the_vault(
 
     record(desk, otel, vault_url, record_when_tracing_disabled=True)
 
+    assert [span.name for span in otel.spans() if span.kind] == []
     assert [found(canaries.of.values(), *bodies) for bodies in otel.raw().values()] == [set()] * 3
     assert vendor.ingested == []
     stored = canaries.names(found(canaries.of.values(), *vault_bytes(vault_url)))
