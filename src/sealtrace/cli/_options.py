@@ -20,6 +20,8 @@ Vault: TypeAlias = Annotated[
 Telemetry: TypeAlias = Annotated[
     str | None,
     typer.Option(
+        "--telemetry",
+        "--source",
         help="otlp+file:///path, jaeger://host:port or tempo://host:port; SEALTRACE_TELEMETRY by default.",
         show_default=False,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -20,14 +20,24 @@ def runs(
     limit: Annotated[int, typer.Option(help="Most runs to list.", min=1)] = 20,
     agent: Annotated[str | None, typer.Option(help="Only runs with this agent.", show_default=False)] = None,
     tool: Annotated[str | None, typer.Option(help="Only runs that called this tool.", show_default=False)] = None,
-    errors: Annotated[bool, typer.Option("--errors", help="Only runs that ended with an error.")] = False,
+    errors: Annotated[bool, typer.Option("--errors", "--error", help="Only runs that ended with an error.")] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only runs that began within 30m, 2h or 7d, or since 2026-12-01T09:30.", show_default=False),
+    ] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(help="Only runs of this service.name; asks the telemetry source.", show_default=False),
+    ] = None,
     vault: Vault = None,
     telemetry: Telemetry = None,
     json: AsJson = False,
 ) -> None:
     """List runs, newest first: from the telemetry source if one is set, else from the vault's manifests."""
     settings = load_settings({"vault": vault, "telemetry": telemetry})
-    wanted = _Wanted(agent, tool, errors)
+    wanted = _Wanted(agent, tool, errors, _moment(since) if since is not None else None, service)
+    if service is not None and not settings.telemetry:
+        raise SettingsError("the vault does not know services; name a telemetry source for --service")
     if settings.telemetry:
         found = _from_telemetry(settings, wanted, limit)
     elif settings.vault:
@@ -47,6 +57,21 @@ class _Wanted:
     agent: str | None
     tool: str | None
     errors: bool
+    since: dt.datetime | None
+    service: str | None
+
+
+_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def _moment(text: str) -> dt.datetime:
+    """`2h` is two hours ago; a date without a zone is in this machine's."""
+    try:
+        if text[-1:] in _UNITS and text[:-1].isdecimal():
+            return dt.datetime.now(dt.UTC) - dt.timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
+        return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter("write 30m, 2h, 7d or a date and time", param_hint="--since") from None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,7 +91,13 @@ def _from_telemetry(settings: Settings, wanted: _Wanted, limit: int) -> list[_Ro
     from ..telemetry.sources import RunQuery, open_source
 
     assert settings.telemetry is not None
-    query = RunQuery(agent=wanted.agent, tool=wanted.tool, error=True if wanted.errors else None)
+    query = RunQuery(
+        service=wanted.service,
+        agent=wanted.agent,
+        tool=wanted.tool,
+        error=True if wanted.errors else None,
+        since=wanted.since,
+    )
     return [
         _Row(
             hit.run_id,
@@ -144,7 +175,13 @@ def _fits(row: _Row, wanted: _Wanted) -> bool:
         (wanted.agent is None or wanted.agent in row.agents)
         and (wanted.tool is None or wanted.tool in row.tools)
         and (not wanted.errors or row.status == "error")
+        and (wanted.since is None or _began(row) >= wanted.since)
     )
+
+
+def _began(row: _Row) -> dt.datetime:
+    # A record that cannot be read has no time; it is shown rather than hidden.
+    return dt.datetime.fromisoformat(row.started_at) if row.started_at else dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
 def _table(rows: list[_Row]) -> None:
