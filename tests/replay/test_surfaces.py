@@ -29,6 +29,7 @@ from agents.tool import (
     ApplyPatchTool,
     ComputerTool,
     CustomTool,
+    HostedMCPTool,
     LocalShellTool,
     ShellTool,
     ToolOutputImage,
@@ -40,7 +41,7 @@ from openai.types.responses import (
     ResponseCustomToolCall,
     ResponseFunctionShellToolCall,
 )
-from openai.types.responses.response_output_item import LocalShellCall
+from openai.types.responses.response_output_item import LocalShellCall, McpApprovalRequest
 from pydantic import BaseModel
 
 import sealtrace
@@ -652,3 +653,57 @@ class Late(list[Any]):
 
     def __iter__(self) -> Any:
         return iter(self._found)
+
+
+@STREAM
+def test_a_hosted_servers_request_is_answered_as_it_was(vault_url: str, stream: bool) -> None:
+    """The callback that approves a remote call is not asked again; its answer is in the record."""
+    request = McpApprovalRequest(
+        id="mcpr_1", type="mcp_approval_request", name="pay", arguments='{"a": 1}', server_label="bank"
+    )
+
+    async def scenario(world: World) -> Any:
+        def decide(_request: Any) -> Any:
+            world.done.append("asked")
+            return {"approve": False, "reason": "too much"}
+
+        tool = HostedMCPTool(
+            tool_config={
+                "type": "mcp",
+                "server_label": "bank",
+                "server_url": "https://bank.example",
+                "authorization": "x",
+            },
+            on_approval_request=decide,
+        )
+        agent = Agent(name="A", instructions="x", tools=[tool], model=world.model([request], [say("not paid")]))
+        return await world.run(agent, "hi")
+
+    session, after, run = same(scenario, vault_url, stream=stream)
+    assert after.done == []
+    assert session.receipt.surfaces["approvals"].served == 1
+    assert any("too much" in str(event.payload) for event in run.events)
+
+
+@STREAM
+def test_a_conversation_held_by_the_server_is_compared_as_it_was_sent(vault_url: str, stream: bool) -> None:
+    """Only what was sent is in the record: the previous response's id and what is new."""
+
+    async def scenario(world: World) -> Any:
+        @function_tool
+        def look() -> str:
+            """Look."""
+            world.done.append("looked")
+            return "there"
+
+        agent = Agent(
+            name="A", instructions="x", tools=[look], model=world.model([call("look", {}, "call_1")], [say("ok")])
+        )
+        previous = world.changed("previous", "resp_0")
+        return await world.run(agent, "hi", previous_response_id=previous, auto_previous_response_id=True)
+
+    _, after, run = same(scenario, vault_url, stream=stream)
+    assert after.done == []
+    with pytest.raises(sealtrace.ReplayDiverged) as caught:
+        again(scenario, run, world=World(stream=stream, change={"previous": "resp_9"}))
+    assert caught.value.divergence.path == "$.request.previous_response_id"

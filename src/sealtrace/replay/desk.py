@@ -73,8 +73,12 @@ class Desk:
     def live(self, payload: JSON, kind: Kind, event: RunEvent | None = None, *, tool: str | None = None) -> Live:
         """A live payload, redacted as the recorder would have."""
         try:
-            agent = event.agent if event is not None else None
-            return self.ledger.space.live(payload, kind=kind, agent=agent, tool=self.clean(tool) if tool else None)
+            scene = SCENE.get()
+            agent = event.agent if event is not None else scene.agent if scene is not None else None
+            recorded = event.payload if event is not None else None
+            return self.ledger.space.live(
+                payload, kind=kind, agent=agent, tool=self.clean(tool) if tool else None, recorded=recorded
+            )
         except Exception as error:  # noqa: BLE001 - whatever it was, the value can be neither shown nor compared
             self.ledger.refuse(f"a live {kind} could not be redacted and so not compared: {error}")
 

@@ -84,7 +84,8 @@ class Replayer(Surfaces):
         parent = SCENE.get()
         frame = self._frame(parent)
         payload, _ = input_payload(call)
-        live = self.live(payload, Kind.INPUT)
+        event = next(iter(frame.of(Kind.INPUT)), None) if frame is not None else None
+        live = self.live(payload, Kind.INPUT, event)
         if frame is None:
             path = parent.tape.path if parent is not None else ""
             at_frame = TapeFrame("", path, ())
@@ -93,7 +94,7 @@ class Replayer(Surfaces):
                 Kind.INPUT, at_frame, message, cause=Cause.LOGIC, agent=self.clean(call.agent.name), got=live.redacted
             )
         scene = Scene(frame, parent, call.agent)
-        event = next(iter(frame.of(Kind.INPUT)), None)
+        scene.agent = self.clean(call.agent.name)
         if event is not None:
             frame.take(event)
             self.ledger.compare(event, event.payload, live, "the input is not the recorded one")
@@ -264,6 +265,7 @@ class Replayer(Surfaces):
             RecordedError: The recorded request failed for good.
         """
         scene = self.here()
+        scene.agent = self.clean(agent)
         request, _ = build_request(call, scene.items, Snapshot())
         event = scene.tape.next(Kind.GENERATION)
         live = self.live({"request": request}, Kind.GENERATION, event or scene.failed)

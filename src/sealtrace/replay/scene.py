@@ -20,6 +20,7 @@ class Scene:
         tape: The recorded frame.
         parent: The scene this one was opened from.
         start: The agent the run was started with.
+        agent: Whose turn it is, by name as envelopes have it.
         items: Messages this run has sent before.
         failed: The last recorded failure that was raised here, in case it is asked for again.
         lossy: Results that were recorded as the text the model saw; a final output may be one of them.
@@ -29,6 +30,7 @@ class Scene:
         self.tape = tape
         self.parent = parent
         self.start = start
+        self.agent: str | None = None
         self.items = ItemCache()
         self.failed: RunEvent | None = None
         self.lossy: list[Any] = []

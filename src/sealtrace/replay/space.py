@@ -69,12 +69,23 @@ class Space:
         self.by_key = 0
         self.ignored: Counter[str] = Counter()
 
-    def live(self, payload: JSON, *, kind: Kind, agent: str | None = None, tool: str | None = None) -> Live:
+    def live(
+        self, payload: JSON, *, kind: Kind, agent: str | None = None, tool: str | None = None, recorded: JSON = None
+    ) -> Live:
         """Redact a live payload; it may hold `Shared` nodes.
+
+        Args:
+            payload: The live value.
+            kind: As the recorder would say.
+            agent: As the recorder would say.
+            tool: As the recorder would say.
+            recorded: What it will be compared with. A shared value that is just that was served from
+                the record, redacted as it is; it need not be redacted again.
 
         Raises:
             RedactionFailed: It cannot be made safe, so it cannot be shown or compared either.
         """
+        _recognise(payload, recorded)
         done = self._redactor.redact(payload, memory=self.memory, kind=kind, agent=agent, tool=tool)
         return Live(_raw(payload), resolve_shared(done.value))
 
@@ -205,6 +216,18 @@ def _raw(value: Any) -> JSON:
     if is_array(value):
         return [_raw(item) for item in value]
     return value
+
+
+def _recognise(payload: Any, recorded: JSON) -> None:
+    if isinstance(payload, Shared):
+        if not payload.is_redacted and recorded is not None and payload.value == recorded:
+            payload.redacted, payload.is_redacted = payload.value, True
+    elif is_object(payload) and is_object(recorded):
+        for name, item in payload.items():
+            _recognise(item, recorded.get(name))
+    elif is_array(payload) and is_array(recorded):
+        for item, other in zip(payload, recorded, strict=False):
+            _recognise(item, other)
 
 
 def _same_text(one: JSON, other: JSON) -> bool:
