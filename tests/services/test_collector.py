@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import grpc
 import pytest
@@ -26,7 +28,7 @@ from sealtrace.run import Run
 from sealtrace.telemetry.sources import RunQuery, open_source
 
 from .hostile import PLACES, Hostile
-from .servers import Collector, Jaeger
+from .servers import CONFIG, Collector, Jaeger
 
 EXPORTERS: dict[str, Callable[[Collector], SpanExporter]] = {
     "grpc": lambda collector: GrpcExporter(f"http://{collector.grpc}", insecure=True),
@@ -197,6 +199,20 @@ def test_without_the_feature_gate_links_do_not_get_through(tmp_path: Path, event
         eventually(lambda: open_source(files(collector)).trace(plain.trace_id))
         assert open_source(files(collector)).trace(linked.trace_id) == []
     assert linked.found_in((tmp_path / "out/traces.jsonl").read_bytes()) == []
+
+
+def test_links_open_the_run(recorded: Recorded, jaeger: Jaeger, eventually: Callable[..., Any]) -> None:
+    """Jaeger's links, filled in from a real span as Jaeger does, open the run, and at the span's first event."""
+    run = eventually(lambda: got if (got := recorded.load(jaeger.url)).status == "complete" else None)
+    span = next(span for span in run.spans if span.name == "execute_tool find_order")
+    values = {**span.attributes, "traceID": span.trace_id}
+    opened = []
+    for pattern in json.loads((CONFIG / "jaeger/config-ui.json").read_text())["linkPatterns"]:
+        link = re.sub(r"#\{([^}]+)\}", lambda match: quote(str(values[match[1]]), safe=""), pattern["url"])
+        found = sealtrace.load(link, vault=recorded.vault, telemetry=jaeger.url)
+        opened.append((found.id, found.linked_event))
+    assert opened == [(run.id, span.attributes["sealtrace.seq"]), (run.id, None), (run.id, None)]
+    assert run.event(span.attributes["sealtrace.seq"]).payload["tool"] == "find_order"
 
 
 def test_links_of_jaegers_ui(jaeger: Jaeger) -> None:
