@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .metadata import ATTRIBUTES, METADATA_PREFIX, Gate
+from .metadata import ATTRIBUTES, METADATA_PREFIX, SCHEMA_URL, Gate
 
 __all__ = ["allowed_keys", "page"]
 
@@ -20,6 +20,8 @@ def page() -> str:
         "# Span attributes\n\n"
         "Generated from `sealtrace.telemetry.metadata` by `python -m sealtrace.telemetry.reference`.\n"
         "No span of sealtrace carries any other attribute, nor a status description, an event or a link.\n\n"
+        f"Keys and meanings are those of the GenAI semantic conventions, which are in development; the scope's\n"
+        f"schema URL is the one their registry declares, `{SCHEMA_URL}`.\n\n"
         "| key | meaning | value | source |\n|---|---|---|---|\n"
         f"{rows}\n"
         f"| `{METADATA_PREFIX}*` | trace metadata under the keys listed in `trace_metadata_keys`"
