@@ -141,12 +141,15 @@ def from_protobuf(data: bytes) -> list[SpanRecord]:
     if data and not message.resource_spans:
         # Most short byte strings parse as some protobuf message, made of unknown fields alone.
         raise TelemetryFormatError("not an OTLP protobuf message")
-    return [
-        _proto_span(span, _proto_attributes(resource.resource.attributes), scope.scope.name)
-        for resource in message.resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
+    return list(_proto_spans(message))
+
+
+def _proto_spans(message: TracesData) -> Iterator[SpanRecord]:
+    for resource in message.resource_spans:
+        about = _proto_attributes(resource.resource.attributes)
+        for scope in resource.scope_spans:
+            for span in scope.spans:
+                yield _proto_span(span, about, scope.scope.name)
 
 
 def _proto_span(span: Any, resource: _Object, scope: str) -> SpanRecord:
