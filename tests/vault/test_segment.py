@@ -76,13 +76,13 @@ def test_groups_stand_alone_and_add_up() -> None:
     """Every group inflates by itself, holds the events it says, and the root is the lines'."""
     messages, builder = Messages(), SegmentBuilder()
     for seq in range(200):
-        builder.add(messages.encode(Kind.TOOL_RESULT, seq, {"result": f"{seq}" * 500}))
+        builder.add(messages.encode(Kind.TOOL_RESULT, seq, {"result": f"{seq}" * 1500}))
     segment = builder.finish()
     assert len(segment.groups) > 2
     lines: list[bytes] = []
     for group in segment.groups:
         data = inflate(segment.data[group.offset : group.offset + group.length], "k")
-        assert len(data) <= 65_536
+        assert len(data) <= 131_072
         found = [json.loads(line) for line in data.splitlines()]
         assert (found[0]["seq"], found[-1]["seq"]) == (group.first_seq, group.last_seq)
         lines += data.splitlines(keepends=True)

@@ -120,7 +120,7 @@ _DAMAGES: list[tuple[Damage, Callable[[Signed], object]]] = [
     (Damage.INCOMPLETE, lambda s: s.replace_manifest(lambda d: d.update(complete=False), sign=True)),
     (
         Damage.CONTENT_DAMAGED,
-        lambda s: s.replace_manifest(lambda d: d["segments"][1]["groups"][0].__setitem__(6, "0" * 32), sign=True),
+        lambda s: s.replace_manifest(lambda d: d["segments"][1]["groups"][0].append("0" * 32), sign=True),
     ),
 ]
 

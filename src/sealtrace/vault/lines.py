@@ -96,7 +96,7 @@ def _without_surrogates(value: Any) -> Any:
 
 def deflate(data: bytes) -> bytes:
     """One gzip member, the same bytes for the same input."""
-    return gzip.compress(data, compresslevel=6, mtime=0)
+    return gzip.compress(data, compresslevel=9, mtime=0)
 
 
 def inflate(data: bytes, key: str) -> bytes:

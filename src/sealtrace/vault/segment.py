@@ -1,4 +1,4 @@
-"""Segments: payload lines of one class of one record, in gzip members of about 64 KB.
+"""Segments: payload lines of one class of one record, in gzip members of about 128 KB.
 
 Each message is stored once per class and record, as a line of its own before its first use:
 
@@ -31,7 +31,7 @@ MAX_LINE: Final = 4 * 1024 * 1024
 MAX_QUOTED: Final = 1_000_000
 """Most messages one payload may quote: a few bytes must not unfold into gigabytes."""
 
-_GROUP: Final = 65_536
+_GROUP: Final = 131_072
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

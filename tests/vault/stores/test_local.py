@@ -160,6 +160,37 @@ def test_deleting_is_idempotent(tmp_path: Path) -> None:
         store.get("a/b")
 
 
+def test_deleting_leaves_no_empty_folder(tmp_path: Path) -> None:
+    """The last object of a run takes the folders with its id along; others keep theirs."""
+    store = LocalStore(tmp_path / "v")
+    for key in ("io/v1/ab/run1/x", "io/v1/ab/run2/x"):
+        _put(store, key, b"x")
+    store.delete("io/v1/ab/run1/x")
+    assert sorted(os.listdir(tmp_path / "v/io/v1/ab")) == ["run2"]
+    store.delete("io/v1/ab/run2/x")
+    assert os.listdir(tmp_path / "v") == []
+
+
+def test_storing_and_erasing_side_by_side_loses_nothing(tmp_path: Path) -> None:
+    """A folder that goes away while an object is being put into it is made again."""
+    store, stop = LocalStore(tmp_path), threading.Event()
+
+    def erase() -> None:
+        while not stop.is_set():
+            store.delete("a/b/old")
+
+    eraser = threading.Thread(target=erase)
+    eraser.start()
+    try:
+        for number in range(200):
+            _put(store, f"a/b/{number}", b"x")
+            store.get(f"a/b/{number}")
+            store.delete(f"a/b/{number}")
+    finally:
+        stop.set()
+        eraser.join()
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [

@@ -246,6 +246,7 @@ def test_the_client_is_made_anew_after_a_fork(moto: str, client: Any) -> None:
     store = S3Store(BUCKET, "", _settings(moto))
     _put(store, "a/parent", b"x")
     parent_client = store._client
+    store._lock.acquire()  # as a thread that makes the client would hold it; it does not live on in the child
     pid = os.fork()
     if pid == 0:
         try:
@@ -253,6 +254,7 @@ def test_the_client_is_made_anew_after_a_fork(moto: str, client: Any) -> None:
             os._exit(0 if store._client is not parent_client else 3)
         except BaseException:
             os._exit(4)
+    store._lock.release()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert store.get("a/child") == b"y"
     assert store._client is parent_client

@@ -19,6 +19,7 @@ __all__ = ["LocalStore"]
 
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_TRIES: Final = 5
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -45,21 +46,31 @@ class LocalStore:
     def put(self, key: str, data: bytes, *, sha256: bytes) -> None:  # noqa: ARG002 - the store's signature
         """See `Store.put`."""
         *folders, name = _parts(key)
-        with self._errors(key), self._folder(folders, create=True) as folder:
-            temporary = f".{secrets.token_hex(12)}"
-            descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=folder)
+        for attempt in range(_TRIES):
             try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-            except FileExistsError:
-                if self.get(key) != data:
-                    raise ObjectExists(f"{key} is already stored with other bytes", key=key) from None
-            finally:
-                os.unlink(temporary, dir_fd=folder)
-            os.fsync(folder)
+                with self._errors(key), self._folder(folders, create=True) as folder:
+                    return self._link(folder, name, key, data)
+            except ObjectNotFound as error:
+                # Somebody erased the last object beside this one, and the folder with it, just now.
+                if attempt == _TRIES - 1:
+                    raise VaultUnavailable(f"{self.url}: the folder of {key} goes away", key=key) from error
+        return None
+
+    def _link(self, folder: int, name: str, key: str, data: bytes) -> None:
+        temporary = f".{secrets.token_hex(12)}"
+        descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            if self.get(key) != data:
+                raise ObjectExists(f"{key} is already stored with other bytes", key=key) from None
+        finally:
+            os.unlink(temporary, dir_fd=folder)
+        os.fsync(folder)
 
     def get(self, key: str, *, start: int | None = None, length: int | None = None) -> bytes:
         """See `Store.get`."""
@@ -93,6 +104,10 @@ class LocalStore:
         *folders, name = _parts(key)
         with self._errors(key), contextlib.suppress(FileNotFoundError), self._folder(folders) as folder:
             os.unlink(name, dir_fd=folder)
+        # Names of folders hold run ids: what is erased leaves none behind.
+        for depth in range(len(folders), 0, -1):
+            with contextlib.suppress(OSError), self._folder(folders[: depth - 1]) as folder:
+                os.rmdir(folders[depth - 1], dir_fd=folder)
 
     @contextlib.contextmanager
     def _folder(self, parts: Sequence[str], *, create: bool = False) -> Generator[int]:

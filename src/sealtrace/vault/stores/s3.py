@@ -63,7 +63,7 @@ class S3Store:
         self._settings = settings
         self._lock = threading.Lock()
         self._client: Any = None
-        self._pid = 0
+        self._pid = os.getpid()
 
     @property
     def url(self) -> str:
@@ -176,14 +176,16 @@ class S3Store:
 
     def client(self) -> Any:
         """The boto3 client, made on first use and anew in a forked child."""
+        if self._pid != os.getpid():
+            # A forked child: the client is the parent's, and the lock may be held by a thread left behind.
+            self._lock, self._client, self._pid = threading.Lock(), None, os.getpid()
         with self._lock:
-            if self._client is None or self._pid != os.getpid():
+            if self._client is None:
                 try:
                     self._client = self._new_client()
                 except (OSError, ValueError) as error:
                     message = f"{self.url}: no client can be made ({error}); check `endpoint_url` and `ca_bundle`"
                     raise VaultDenied(message) from None
-                self._pid = os.getpid()
             return self._client
 
     def _new_client(self) -> Any:
