@@ -193,3 +193,31 @@ def test_the_process_that_recorded_a_run_has_its_key(vault_url: str) -> None:
     session, _ = again(support, run, key=None)
     assert session.report.outcome is Outcome.SAME
     assert session.report.by_kind > 0
+
+
+def test_an_interrupted_rerun_claims_nothing(vault_url: str) -> None:
+    """Ctrl-C is passed on, and the report says that nothing can be said."""
+    run = record(support, vault_url)
+    session = sealtrace.rerun(run, key=KEY)
+    with pytest.raises(KeyboardInterrupt), session:
+        raise KeyboardInterrupt
+    assert session.report.outcome is Outcome.NOT_COMPARABLE
+    assert session.report.exit_code == 3
+    with pytest.raises(sealtrace.SealtraceError, match="again"), session:
+        pass
+
+
+def test_a_rerun_may_be_left_in_another_context(vault_url: str) -> None:
+    """Async fixtures are torn down in a context of their own."""
+    import contextvars
+
+    from sealtrace.agents_sdk.seams import TAKEOVER
+
+    run = record(support, vault_url)
+    session = sealtrace.rerun(run, key=KEY)
+    inside = contextvars.copy_context()
+    inside.run(session.__enter__)
+    inside.run(asyncio.run, support(World(live=False)))
+    session.__exit__(None, None, None)
+    assert session.report.outcome is Outcome.SAME
+    assert TAKEOVER.get() is None

@@ -363,6 +363,26 @@ def test_code_around_the_agents_cannot_reach_out_either(
     assert harm.traces() == []
 
 
+def test_new_processes_are_refused_however_they_are_made(vault_url: str, tmp_path: Path) -> None:
+    """`multiprocessing` is refused too, which no audit event tells of."""
+    import multiprocessing
+
+    async def scenario(world: World) -> Any:
+        @input_guardrail(run_in_parallel=False)
+        def guard(ctx: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
+            process = multiprocessing.get_context("spawn").Process(target=print)
+            process.start()
+            process.join()
+            return GuardrailFunctionOutput(None, False)
+
+        agent = Agent(name="A", instructions="x", input_guardrails=[guard], model=world.model([say("ok")]))
+        return await world.run(agent, "hi")
+
+    run = record(scenario, vault_url)
+    with pytest.raises(sealtrace.ReplayDiverged, match=r"multiprocessing\.Process"):
+        again(scenario, run)
+
+
 def test_loop_executors_are_covered(vault_url: str, harm: Harm) -> None:
     """`run_in_executor` starts with an empty context by itself; in a rerun it does not."""
 

@@ -1,8 +1,9 @@
 """Nothing goes out of a rerun: sockets, name look-ups and processes are refused in its context.
 
-The guard is an audit hook, so it sees what C code does too. It acts only where a rerun's context is
-current; threads that the rerun's code starts get that context while a rerun is open, live code in
-the same process never does.
+The guard is an audit hook, so nothing that goes through Python's own modules can get around it; a
+library that brings its own networking in C (gRPC, libcurl, libpq) is not seen. It acts only where a
+rerun's context is current; threads that the rerun's code starts get that context while a rerun is
+open, live code in the same process never does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextvars
 import functools
+import multiprocessing.process
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -126,3 +128,20 @@ def _carry_context() -> None:
     threading.Thread.start = carried_start  # type: ignore[method-assign]
     _undo.append(lambda: setattr(concurrent.futures.ThreadPoolExecutor, "submit", submit))
     _undo.append(lambda: setattr(threading.Thread, "start", start))
+    _refuse_processes()
+
+
+def _refuse_processes() -> None:
+    """`multiprocessing` spawns its processes past the audit events."""
+    owner: Any = multiprocessing.process.BaseProcess
+    start = owner.start
+
+    @functools.wraps(start)
+    def guarded_start(self: Any) -> None:
+        guard = GUARD.get()
+        if guard is not None:
+            guard.refuse("multiprocessing.Process")
+        start(self)
+
+    owner.start = guarded_start
+    _undo.append(lambda: setattr(owner, "start", start))

@@ -144,6 +144,12 @@ class Ledger:
         if difference is not None:
             self.differs(event, difference, message, cause=cause, later=self.space.count(recorded, live) - 1)
 
+    def interrupted(self) -> None:
+        """It was stopped from outside before it was over, so nothing can be said of it."""
+        with self._lock:
+            if self.first is None and self.refusal is None:
+                self.refusal = NotComparable("the rerun was interrupted before it had ended")
+
     # the end
 
     def finish(self) -> None:

@@ -84,6 +84,7 @@ class ReplaySession:
         self.ledger: Final[Ledger] = replayer.ledger
         self._tokens: list[tuple[Any, Token[Any]]] = []
         self._left: Report | None = None
+        self._entered = False
 
     @property
     def report(self) -> Report:
@@ -109,6 +110,9 @@ class ReplaySession:
         self.ledger.diverge(Divergence(Cause.POLICY, Kind.CUSTOM, message, frame.path, got=event))
 
     def __enter__(self) -> Self:
+        if self._entered:
+            raise NotComparable("this rerun is over: call `rerun` again for another one")
+        self._entered = True
         report = compat.check()
         if not report.complete:
             missing = ", ".join(name for name, found in report.seams.items() if not found)
@@ -130,12 +134,17 @@ class ReplaySession:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         for variable, token in reversed(self._tokens):
-            variable.reset(token)
+            try:
+                variable.reset(token)
+            except ValueError:  # left in another context than it was entered in
+                variable.set(None)
         self._tokens.clear()
         close_guard()
         seams.uninstall()
         if error is None or isinstance(error, Exception):
             self.finish()
+        elif not isinstance(error, ReplayDiverged | Refused):
+            self.ledger.interrupted()
         self._left = self.ledger.report()
         self._raise(error)
         return None
@@ -146,7 +155,8 @@ class ReplaySession:
 
     def _raise(self, error: BaseException | None) -> None:
         if self.ledger.refusal is not None:
-            if not isinstance(error, NotComparable):
+            ours = error is None or isinstance(error, Exception | ReplayDiverged | Refused)
+            if ours and not isinstance(error, NotComparable):
                 raise self.ledger.refusal from (None if isinstance(error, Refused) else error)
             return
         first = self.ledger.first
