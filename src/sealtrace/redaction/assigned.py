@@ -20,12 +20,14 @@ _TIE: Final = (
 )
 _VALUE: Final = (
     r"(?P<value>(?:[Bb]earer[ ]|[Bb]asic[ ]|[Tt]oken[ ]|[Aa]pi-?[Tt]oken[ ]|[Aa]pi[Kk]ey[ ]|FlyV1[ ])?"
-    r"[^\s\x00\"'`<>,;()\[\]{}\\]{3,4096})"
+    r"[^\s\x00\"'`<>,;()\[\]{}\\]{3,256})"
 )
 _STEMS: Final = ("pass", "pwd", "secret", "token", "key", "cred", "auth", "cookie", "signature", "sig=", "login")
 _STEM: Final = "(?:" + "|".join(_STEMS).replace("sig=", "sig") + ")"
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 _SCHEME: Final = re.compile(r"(?i)(?:bearer|basic|token|api-?token|apikey|flyv1) ")
+_LONG: Final = 250
+_REST: Final = re.compile(r"[^\s\x00\"'`<>,;()\[\]{}\\]*")
 _ASSIGNED: Final = re.compile(f"(?i)(?P<name>{_STEM}{_TAIL}){_TIE}{_VALUE}", re.ASCII)
 
 
@@ -60,7 +62,10 @@ def _judged(text: str, found: re.Match[str], *, strict: bool) -> Iterable[Span]:
     quoted = found["quote"] is not None
     if not quoted and "," in tie:
         return ()
-    return ((low, high, "SECRET"),) if secret_value(text[low:high], strength, strict=strict, quoted=quoted) else ()
+    if not secret_value(text[low:high], strength, strict=strict, quoted=quoted):
+        return ()
+    rest = _REST.match(text, high) if high - low >= _LONG else None
+    return ((low, rest.end() if rest else high, "SECRET"),)
 
 
 def _whole_name(text: str, found: re.Match[str]) -> str:

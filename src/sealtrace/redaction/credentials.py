@@ -26,7 +26,7 @@ def credentials() -> tuple[Detector, ...]:
         Detector(
             "authorization_scheme",
             "SECRET",
-            r"(?i)(?:bearer|basic)[ :]{1,3}(?P<value>[A-Za-z0-9._~+/-]{12,4096}={0,2})",
+            r"(?i)(?:bearer|basic)[ :]{1,3}(?P<value>[A-Za-z0-9._~+/-]{12,}={0,2})",
             ("bearer", "basic"),
             resolve=_scheme,
         ),
@@ -48,7 +48,7 @@ def credentials() -> tuple[Detector, ...]:
         Detector(
             "private_key",
             "PRIVATE_KEY",
-            r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\:,.()-]{0,16384}"
+            r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,.()]|-[A-Za-z0-9 ])*"
             r"(?:-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
             ("-----begin",),
             resolve=_private_key,

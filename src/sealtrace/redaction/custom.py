@@ -48,7 +48,7 @@ class CustomEngine:
         del depth
         out: list[Found] = []
         for detector, pattern, bound in self._rules:
-            group = "value" if "value" in pattern.groupindex else 0
+            group = pattern.groupindex.get("value", 0)  # re2 takes numbers only
             try:
                 for match in pattern.finditer(text, **bound):
                     start, end = match.span(group)

@@ -117,16 +117,24 @@ def find_anchored(
     for anchor, rules in anchored:
         position = low.find(anchor, start, end)
         while position >= 0:
-            match_at(view.text, position, rules, out)
-            position = low.find(anchor, position + 1, end)
+            position = low.find(anchor, match_at(view.text, position, rules, out), end)
 
 
-def match_at(text: str, anchor: int, rules: list[Rule], out: list[Found]) -> None:
-    """The rules whose anchor stands here."""
+def match_at(text: str, anchor: int, rules: list[Rule], out: list[Found]) -> int:
+    """The rules whose anchor stands here.
+
+    Returns:
+        Where to look for the anchor next: what was found is not searched for more of the same.
+    """
+    following = anchor + 1
     for rank, detector, pattern in rules:
         match = _match_at(text, anchor, detector, pattern)
         if match is not None:
-            out += [(first, last, kind, rank) for first, last, kind in detector.spans(text, match)]
+            for first, last, kind in detector.spans(text, match):
+                out.append((first, last, kind, rank))
+                if len(rules) == 1:
+                    following = max(following, last)
+    return following
 
 
 def _match_at(text: str, anchor: int, detector: Detector, pattern: re.Pattern[str]) -> re.Match[str] | None:

@@ -41,9 +41,8 @@ def build_engine(policy: Policy) -> Composite:
         SettingsError: An engine or a second opinion that the policy names is not installed, or there
             is no engine with a time bound for the user's own patterns.
     """
-    detectors = tuple(
-        detector for detector in built_in(policy.profile) if not policy.off & {detector.name, detector.kind}
-    )
+    off = policy.off | {"MEDIA"} if policy.media == "keep" else policy.off
+    detectors = tuple(detector for detector in built_in(policy.profile) if not off & {detector.name, detector.kind})
     engines: list[Engine] = [_searcher(policy, detectors)]
     if policy.detectors:
         from .custom import CustomEngine  # noqa: PLC0415 - the module needs an extra
@@ -51,7 +50,7 @@ def build_engine(policy: Policy) -> Composite:
         engines.append(CustomEngine(policy.detectors))
     engines += [_second_opinion(name) for name in sorted(policy.also)]
     rules = repr([(item.name, item.kind, item.pattern) for item in detectors])
-    return Composite(engines, rules, policy.off)
+    return Composite(engines, rules, off)
 
 
 def _searcher(policy: Policy, detectors: tuple[Detector, ...]) -> Engine:

@@ -27,8 +27,9 @@ _WORDS: Final[dict[str, str]] = {
         telefonnummer telefono telefone telephoneno cellphone cell cellnumber fax faxnumber handy
         handynummer celular whatsapp msisdn contactnumber 电话 電話 電話番号 手机 手机号 전화번호 телефон
     """,
+    "SSN": """ssn ssnumber socialsecuritynumber socialsecurityno socialsecurity""",
     "NATIONAL_ID": """
-        ssn socialsecuritynumber socialsecurity nationalid nationalidnumber nin taxid taxnumber taxpayerid
+        nationalid nationalidnumber nin taxid taxnumber taxpayerid
         tin itin passport passportnumber passportno driverslicense driverslicensenumber driverlicense
         driverlicensenumber drivinglicence licensenumber idnumber idcardnumber identitynumber aadhaar aadhar
         cpf cnpj dni nie nif curp rut personnummer fodselsnummer bsn steuerid steuernummer
@@ -126,7 +127,7 @@ def looks_like_schema(value: dict[str, Any]) -> bool:
 _NOT_OF_A_PERSON: Final = frozenset(
     {"type", "arguments", "role", "parameters", "call_id", "description", "input_schema", "content", "function"}
 )
-_OF_A_PERSON: Final = frozenset({"EMAIL", "PHONE", "DATE_OF_BIRTH", "NATIONAL_ID", "ADDRESS"})
+_OF_A_PERSON: Final = frozenset({"EMAIL", "PHONE", "DATE_OF_BIRTH", "NATIONAL_ID", "SSN", "ADDRESS"})
 
 
 def is_person(value: dict[Any, Any]) -> bool:

@@ -8,7 +8,7 @@ the same code as in the default engine, so the answers are the same.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -62,36 +62,53 @@ class HyperscanEngine:
             return self._short.find(text, depth)
         out: list[Found] = []
         view = View(text)
+        following = dict.fromkeys(range(len(self._anchors)), 0)
         for number, end in self._stems.places(view.raw):
             anchor, rules = self._anchors[number]
-            match_at(text, end - len(anchor), rules, out)
-        prefixed: set[int] = set()
-        for start in range(0, len(text), _PART):
-            part = (start, min(len(text), start + _PART + _OVERLAP))
-            for rank in self._others.kinds(view.raw[part[0] : part[1]]):
-                rule = self._rules[rank]
-                if rule[1].prefixes:
-                    prefixed.add(rank)
-                else:
-                    _look(view, part, rule, out)
+            if end - len(anchor) >= following[number]:
+                following[number] = match_at(text, end - len(anchor), rules, out)
+        prefixed: list[Rule] = []
+        for rank, parts in self._places(view).items():
+            rule = self._rules[rank]
+            if rule[1].prefixes:
+                prefixed.append(rule)
+            elif rule[1].anchors:
+                for part in parts:
+                    find_anchored(view, part, by_anchor([rule]), out)
+            else:
+                for part in _whole_runs(view.raw, parts):
+                    SHAPES[rule[1].name](view, part, rule, out)
         if prefixed:
-            words = by_prefix(self._rules[rank] for rank in prefixed)
+            words = by_prefix(prefixed)
             for start, end in view.long_words:
                 find_word(text, start, end, words, out)
         if view.long_words:
             out += hidden(text, view.long_words, self.find, depth)
         return out
 
+    def _places(self, view: View) -> dict[int, list[tuple[int, int]]]:
+        """Where each rule may match at all; neighbouring parts as one."""
+        out: dict[int, list[tuple[int, int]]] = {}
+        for start in range(0, len(view.raw), _PART):
+            end = min(len(view.raw), start + _PART + _OVERLAP)
+            for rank in self._others.kinds(view.raw[start:end]):
+                parts = out.setdefault(rank, [])
+                if parts and parts[-1][1] >= start:
+                    parts[-1] = (parts[-1][0], end)
+                else:
+                    parts.append((start, end))
+        return out
 
-def _look(view: View, part: tuple[int, int], rule: Rule, out: list[Found]) -> None:
-    detector = rule[1]
-    if detector.anchors:
-        find_anchored(view, part, by_anchor([rule]), out)
-        return
-    start = part[0]
-    while start > 0 and view.raw[start - 1] in _IN_A_SHAPE:
-        start -= 1
-    SHAPES[detector.name](view, (start, part[1]), rule, out)
+
+def _whole_runs(raw: bytes, parts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Parts that begin where a run of digits and separators begins, so that it is judged as a whole."""
+    done = 0
+    for part_start, end in parts:
+        start = part_start
+        while start > done and raw[start - 1] in _IN_A_SHAPE:
+            start -= 1
+        yield start, end
+        done = end
 
 
 class _Database:

@@ -72,20 +72,32 @@ class View:
             start = words.find(_SIXTEEN, end)
         return out
 
+    @cached_property
+    def _numeric(self) -> bytes:
+        return self.raw.translate(_NUMERIC)
+
+    @cached_property
+    def _dotted(self) -> bytes:
+        return self.raw.translate(_DOTTED)
+
+    @cached_property
+    def _hex(self) -> bytes:
+        return self.raw.translate(_HEX)
+
     def numbers(self, part: Part) -> Iterator[Part]:
         """Runs of seven or more digits with separators between them."""
-        for match in _DIGITS.finditer(self.raw.translate(_NUMERIC), *part):
+        for match in _DIGITS.finditer(self._numeric, *part):
             yield match.span()
 
     def dotted(self, part: Part) -> Iterator[int]:
         """Where something like an IPv4 address may begin."""
-        for match in _DOTS.finditer(self.raw.translate(_DOTTED), *part):
+        for match in _DOTS.finditer(self._dotted, *part):
             low = max(0, match.start() - 3)
             yield low + len(self.text[low : match.start()].rstrip(_SIGNS))
 
     def colons(self, part: Part) -> Iterator[Part]:
         """Runs of hexadecimal digits with at least two colons."""
-        for match in _COLONS.finditer(self.raw.translate(_HEX), *part):
+        for match in _COLONS.finditer(self._hex, *part):
             if match.end() - match.start() >= 3:
                 yield match.span()
 
