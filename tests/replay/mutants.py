@@ -132,6 +132,8 @@ def build(world: World) -> Shop:
     given = [
         {"role": "user", "content": "Hello, I bought a lamp."},
         {"role": "assistant", "content": "And how can I help?"},
+        {"type": "function_call", "call_id": "call_0", "name": "stock", "arguments": '{"item": "lamp", "most": 1}'},
+        {"type": "function_call_output", "call_id": "call_0", "output": "{'left': 4}"},
         {"role": "user", "content": "I want my money back for order A7."},
     ]
     return Shop(triage, desk, clerk, given)
@@ -390,14 +392,15 @@ def _schema() -> Iterator[Mutant]:
 def _input() -> Iterator[Mutant]:
     given = build(World(live=False)).given
     for index, item in enumerate(given):
-        for what, text in _edits(item["content"], 2):
+        field = next(name for name in ("content", "arguments", "output") if name in item)
+        for what, text in _edits(item[field], 2):
             yield Mutant(
                 f"input {index} {what}",
                 Kind.INPUT,
                 "Triage",
                 "$.input",
-                ("INPUT",),
-                lambda s, i=index, text=text: s.given[i].update(content=text),
+                ("EVIDENCE",) if field == "output" else ("INPUT",),
+                lambda s, i=index, field=field, text=text: s.given[i].update({field: text}),
             )
         yield Mutant(
             f"input {index} removed", Kind.INPUT, "Triage", "$.input", ("INPUT",), lambda s, i=index: s.given.pop(i)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .report import Divergence, Report
     from .tape import TapeFrame
 
-__all__ = ["EVENT_CAUSES", "ReplayDiverged", "cause_in_request", "spell"]
+__all__ = ["EVENT_CAUSES", "ReplayDiverged", "cause_in_input", "cause_in_request", "spell"]
 
 
 class ReplayDiverged(BaseException):
@@ -84,6 +84,17 @@ def cause_in_request(difference: Difference, frame: TapeFrame, request: JSON, go
         if cause is not None:
             return cause
     return Cause.INPUT
+
+
+def cause_in_input(difference: Difference, recorded: JSON, got: JSON) -> Cause:
+    """The class of a difference in what a run was given: another tool output from before is other evidence."""
+    steps = [step for step in parse_path(difference.path) if isinstance(step, str | int)]
+    if steps[:1] != ["input"] or len(steps) < 2 or not isinstance(steps[1], int):
+        return Cause.INPUT
+    given = [items(at(side, "input")) for side in (recorded, got)]
+    there = objects([side[steps[1]] for side in given if steps[1] < len(side)])
+    outputs = [str(item.get("type", "")).endswith("_output") for item in there]
+    return Cause.EVIDENCE if outputs and all(outputs) else Cause.INPUT
 
 
 def _of_item(item: dict[str, Any], difference: Difference, frame: TapeFrame) -> Cause | None:

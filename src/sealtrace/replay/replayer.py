@@ -18,7 +18,7 @@ from ..event import Kind, RunEvent
 from . import serve
 from .cause import Cause
 from .desk import holds_pseudonyms
-from .divergence import ReplayDiverged, cause_in_request
+from .divergence import ReplayDiverged, cause_in_input, cause_in_request
 from .jsondiff import ABSENT, Difference
 from .ledger import CANCELLED, Refused
 from .memory_session import MemorySession
@@ -97,7 +97,11 @@ class Replayer(Surfaces):
         scene.agent = self.clean(call.agent.name)
         if event is not None:
             frame.take(event)
-            self.ledger.compare(event, event.payload, live, "the input is not the recorded one")
+            difference = self.ledger.space.first(event.payload, live)
+            if difference is not None:
+                cause = cause_in_input(difference, event.payload, live.redacted)
+                later = self.ledger.space.count(event.payload, live) - 1
+                self.ledger.differs(event, difference, "the input is not the recorded one", cause=cause, later=later)
             self.same_agent(event, call.agent.name)
         self.ledger.count("runs", "live")
         self._decisions(frame, call)
