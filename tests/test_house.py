@@ -149,6 +149,12 @@ def test_links_between_documents_lead_somewhere(tracked: list[Path]) -> None:
     assert dead == []
 
 
+def test_the_index_leads_to_every_document() -> None:
+    """No page of the documentation is lost."""
+    linked = set(re.findall(r"\]\(([^)\s#/]+)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8")))
+    assert {path.name for path in (ROOT / "docs").iterdir() if path.is_file()} - {"index.md"} <= linked
+
+
 def test_the_readme_names_commands_that_exist() -> None:
     """The two set-up commands can be run, and each `sealtrace` command it shows is one."""
     from sealtrace.cli import app
