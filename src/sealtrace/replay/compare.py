@@ -19,7 +19,7 @@ from agents import Model
 from ..agents_sdk.calls import GuardrailCall, HandoffCall, ModelCall, NativeCall, RunCall, ToolCall
 from ..agents_sdk.capture_model import response_facts
 from ..agents_sdk.codec import Snapshot, verdict
-from ..agents_sdk.requests import build_request
+from ..agents_sdk.requests import build_request, input_payload
 from ..event import Kind, RunEvent
 from ..settings import load_settings
 from .cause import Cause
@@ -112,7 +112,8 @@ class Comparer(Replayer):
     # runs
 
     def _open(self, call: RunCall) -> Scene:
-        frame = self._frame(SCENE.get()) or TapeFrame("", "unrecorded", ())
+        payload, _ = input_payload(call)
+        frame = self._frame(SCENE.get(), call, payload) or TapeFrame("", "unrecorded", ())
         return Scene(frame, SCENE.get(), call.agent)
 
     def _ended(self, scene: Scene, result: Any) -> None:

@@ -34,8 +34,6 @@ __all__ = ["Replayer", "ServedModel", "as_asked"]
 class Replayer(Surfaces):
     """Answers the SDK from the record."""
 
-    _roots = 0
-
     def traces(self) -> bool:
         """Whether the SDK may trace: a rerun is not a run."""
         return False
@@ -82,8 +80,8 @@ class Replayer(Surfaces):
     def _open(self, call: RunCall) -> Scene:
         self.ledger.check()
         parent = SCENE.get()
-        frame = self._frame(parent)
         payload, _ = input_payload(call)
+        frame = self._frame(parent, call, payload)
         event = next(iter(frame.of(Kind.INPUT)), None) if frame is not None else None
         live = self.live(payload, Kind.INPUT, event)
         if frame is None:
@@ -108,13 +106,22 @@ class Replayer(Surfaces):
         self._replace_session(frame, call, live)
         return scene
 
-    def _frame(self, parent: Scene | None) -> TapeFrame | None:
+    def _frame(self, parent: Scene | None, call: RunCall, payload: JSON) -> TapeFrame | None:
         if parent is not None:
             return self.ledger.tape.child(parent.tape, parent.child_path(OPENER.get() or "run"))
-        roots = self.ledger.tape.roots
-        index = self._roots
-        self._roots += 1
-        return roots[index] if index < len(roots) else None
+        waiting = [root for root in self.ledger.tape.roots if not root.opened]
+        # Runs that go on side by side may start in another order: then the one with this very input is meant.
+        fitting = (root for root in waiting if len(waiting) == 1 or self._fits(root, call, payload))
+        frame = next(fitting, next(iter(waiting), None))
+        if frame is not None:
+            frame.opened = True
+        return frame
+
+    def _fits(self, root: TapeFrame, call: RunCall, payload: JSON) -> bool:
+        event = next(iter(root.of(Kind.INPUT)), None)
+        if event is None or event.agent not in (None, self.clean(call.agent.name)):
+            return False
+        return self.ledger.space.first(event.payload, self.live(payload, Kind.INPUT, event)) is None
 
     def _replace_session(self, frame: TapeFrame, call: RunCall, live: Live) -> None:
         """The user's store is neither read nor written: the record says what was in it."""

@@ -57,6 +57,8 @@ class TapeFrame:
         record_id: Its record.
         path: Its path in the nesting, as recorded.
         events: Its events by seq.
+        used: Numbers of the events that were come to.
+        opened: Whether a run of the rerun answers to it.
     """
 
     def __init__(self, record_id: str, path: str, events: Iterable[RunEvent]) -> None:
@@ -64,6 +66,7 @@ class TapeFrame:
         self.path = path
         self.events = sorted(events, key=lambda event: event.seq)
         self.used: set[int] = set()
+        self.opened = False
         self._lock = threading.Lock()
         self._by_kind: dict[Kind, list[RunEvent]] = {}
         for event in self.events:
