@@ -143,7 +143,7 @@ def _made_up() -> dict[str, str]:
 
 def peers(secret_rows: list[dict], personal_rows: list[dict]) -> None:
     try:
-        import kingfisher_secret_scanner as kingfisher
+        import kingfisher_sdk as kingfisher
     except ImportError:
         print("  kingfisher: not installed here")
     else:
@@ -167,8 +167,8 @@ def peers(secret_rows: list[dict], personal_rows: list[dict]) -> None:
 
 
 def _kingfisher(module):
-    scanner = module.Scanner()
-    return lambda text: bool(scanner.scan(text.encode()))
+    scanner = module.Scanner(policy=module.DetectionPolicy(inline_ignores=False))
+    return lambda text: bool(scanner.scan(text))
 
 
 def main() -> None:

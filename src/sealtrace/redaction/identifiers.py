@@ -16,6 +16,7 @@ from .redactor import Redactor
 
 __all__ = ["IdentifierGate"]
 
+_LONGEST: Final = 128
 _SANE: Final = re.compile(r"[\w][\w .:/@+()#&,'\[\]-]{0,127}\Z")
 
 _MADE: Final = re.compile(
@@ -43,6 +44,8 @@ class IdentifierGate:
         if type(value) is not str:
             value = str.__str__(value) if isinstance(value, str) else type(value).__name__
         try:
+            if len(value) > _LONGEST:
+                return self.tag(value)  # and is not kept in the cache
             return value if _MADE.match(value) else self._cached(value)
         except (KeyboardInterrupt, SystemExit):
             raise

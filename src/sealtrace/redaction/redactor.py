@@ -62,6 +62,11 @@ class Redactor:
         self.scoped = bool(policy.overrides) or any(":" in rule.path for rule in policy.fields)
         self.ruleset_hash = self._base.digest if not policy.overrides else _digest(policy, self._base.digest)
 
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self._policy
+
     def memory(self) -> RunMemory:
         """A new run's memory."""
         return RunMemory()
