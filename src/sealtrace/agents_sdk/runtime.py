@@ -149,6 +149,7 @@ class Runtime:
             "sealtrace.run.bytes": seal.bytes,
             "sealtrace.run.objects": seal.objects,
             "sealtrace.run.dropped": seal.dropped,
+            "sealtrace.run.redaction_failed": record.redaction_failed,
             "sealtrace.run.status": seal.status,
             "sealtrace.run.merkle_root": seal.merkle_root,
         }
