@@ -236,3 +236,16 @@ def test_a_run_resumed_by_another_process_is_one_run_of_two_records(vault_url: s
     session, after = again(both, run)
     assert session.report.outcome is Outcome.SAME
     assert after.done == ["done"]
+
+
+def test_a_sandbox_agent_is_refused_before_its_sandbox_is_started(vault_url: str) -> None:
+    """The SDK would start a container; the rerun says that it cannot do that, and does not."""
+    from agents.sandbox import SandboxAgent
+
+    run = record(support, vault_url)
+
+    async def scenario(world: World) -> Any:
+        return await world.run(SandboxAgent(name="Triage", instructions="x", model=world.model()), "hi")
+
+    with pytest.raises(sealtrace.SealtraceError, match="sandbox"):
+        again(scenario, run)

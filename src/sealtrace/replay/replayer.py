@@ -79,6 +79,7 @@ class Replayer(Surfaces):
 
     def _open(self, call: RunCall) -> Scene:
         self.ledger.check()
+        self._refuse_sandbox(call)
         parent = SCENE.get()
         payload, _ = input_payload(call)
         frame = self._frame(parent, call, payload)
@@ -105,6 +106,12 @@ class Replayer(Surfaces):
         self._decisions(frame, call)
         self._replace_session(frame, call, live)
         return scene
+
+    def _refuse_sandbox(self, call: RunCall) -> None:
+        """The SDK would start a container before the first seam is reached."""
+        wanted = getattr(call.kwargs.get("run_config"), "sandbox", None) is not None
+        if wanted or any(cls.__name__ == "SandboxAgent" for cls in type(call.agent).__mro__):
+            self.ledger.refuse("sandbox agents cannot be rerun: the SDK starts their sandbox itself")
 
     def _frame(self, parent: Scene | None, call: RunCall, payload: JSON) -> TapeFrame | None:
         if parent is not None:
