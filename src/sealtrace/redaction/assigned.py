@@ -39,7 +39,8 @@ def assigned_secrets(*, strict: bool) -> tuple[Detector, ...]:
         found = _ASSIGNED.match(text, start)
         return _judged(text, found, strict=strict) if found is not None else ()
 
-    return (Detector("assigned", "SECRET", f"(?i){_STEM}{_TAIL}{_TIE}[^\\s\\x00]", _STEMS, resolve=resolve),)
+    # The pattern is only the stem: whether there is a value is for `resolve`, which would match it again.
+    return (Detector("assigned", "SECRET", f"(?i){_STEM}", _STEMS, resolve=resolve),)
 
 
 def _judged(text: str, found: re.Match[str], *, strict: bool) -> Iterable[Span]:

@@ -37,7 +37,7 @@ def hidden(text: str, runs: Iterable[tuple[int, int]], find: Find, depth: int) -
         if run_start < done or depth >= _DEPTH:
             continue
         run = text[run_start:run_end]
-        if (run.islower() or run.isupper() or "_" in run) and _HEX.match(run) is None:
+        if "_" in run or ((run.islower() or run.isupper()) and _HEX.match(run) is None):
             continue  # a name: encoded text has both cases
         start, end = _grown(text, run_start, run_end)
         done = end

@@ -28,6 +28,9 @@ _PHONE_BEFORE: Final = re.compile(
     r"|me(?: back)? (?:on|at)|my (?:registered|new) |number(?: is| to)?)"
     r"(?:[^a-z]|$)"
 )
+_EXTENSION: Final = re.compile(r" ?(?:x|ext\.? ?)[0-9]{1,6}")
+_PHONE_STEMS: Final = ("fon", "pho", "mob", "cel", "tel", "fax", "call", "desk", "off", "what", "sms", "land", "dial",
+                       "reach", "text", "cont", "ring", "answ", "mess", "me ", "my ", "num", "hand")  # fmt: skip
 _PHONE_AFTER: Final = re.compile(r"(?i)[ \t,;(-]{0,3}(?:office|fax|mobile|cell|tel|phone|desk|home|work|ext)\b")
 _CARD_BEFORE: Final = re.compile(
     r"(?i)(?:^|[^a-z])(?:cards?|credit|debit|cc|visa|mastercard|maestro|amex|karte|carte|tarjeta)(?:[^a-z]|$)"
@@ -186,18 +189,23 @@ def _phone(text: str, groups: list[tuple[int, int]], *, strict: bool) -> Span | 
         return _intl_prefix(text, groups, first) if plus else None
     if "555" in text[start:end] and _fictional(text, groups):
         return None
-    extension = re.compile(r" ?(?:x|ext\.? ?)[0-9]{1,6}").match(text, end)
+    extension = _EXTENSION.match(text, end)
     last = extension.end() if extension else end
     if (plus and total >= 8) or _north_american(text, groups, sizes, first, strict=strict):
         return first, last, "PHONE"
     before = context_before(text, first, 40)
     if _NOT_A_PHONE_BEFORE.search(before):
         return None
-    if _PHONE_BEFORE.search(before) or _PHONE_AFTER.match(text, last):
+    if _called_a_phone(before) or _PHONE_AFTER.match(text, last):
         return first, last, "PHONE"
     if strict and _grouped_like_a_phone(text, groups, sizes, total):
         return first, last, "PHONE"
     return None
+
+
+def _called_a_phone(before: str) -> bool:
+    low = before.lower()
+    return any(stem in low for stem in _PHONE_STEMS) and _PHONE_BEFORE.search(before) is not None
 
 
 def _intl_prefix(text: str, groups: list[tuple[int, int]], first: int) -> Span | None:
