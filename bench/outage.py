@@ -44,14 +44,14 @@ def _server(port: int) -> subprocess.Popen[bytes]:
     return server
 
 
-def _worker(port: int, folder: Path, away: bool) -> dict[str, Any]:
+def _worker(port: int, folder: Path, *, away: bool) -> dict[str, Any]:
     import agents
-    from loopback import items
-    from loopback.model import OwnModel
-    from vault.records import prose, rows
 
     import sealtrace
+    from loopback import items
+    from loopback.model import OwnModel
     from sealtrace.agents_sdk import current
+    from vault.records import prose, rows
 
     rng = random.Random(1)
     results = [json.dumps(rows(rng, 1000)) for _ in range(TURNS)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import layout, policies
 from .audit import Audit, AuditLine, audit_lines
 from .bucket import BucketReport, Problem, check_bucket, init_bucket
 from .erasure import Erasure, carry_out, expire, plan_for_runs, plan_for_session
@@ -46,9 +47,11 @@ __all__ = [
     "cloudformation",
     "expire",
     "init_bucket",
+    "layout",
     "open_store",
     "plan_for_runs",
     "plan_for_session",
+    "policies",
     "recover",
     "terraform",
     "verify_run",

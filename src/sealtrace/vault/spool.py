@@ -185,7 +185,9 @@ class SpoolFile:
         except (ValueError, KeyError, TypeError, binascii.Error):
             raise SpoolUnreadable(f"{self.path}: the beginning is damaged") from None
         if form != _MAGIC or ident != self._key.ident:
-            raise SpoolUnreadable(f"{self.path} is of another key or format (key {ident})", mortal=ident is None)
+            raise SpoolUnreadable(
+                f"{self.path} is of another key, or another format (key {ident})", mortal=ident is None
+            )
         try:
             return AESGCM(self._key.unwrap(wrapped, self._context))
         except InvalidTag:
