@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import uuid
 from typing import Any
@@ -98,9 +99,40 @@ class Gateway:
         }  # fmt: skip
         return ActingStore(bucket, prefix, Settings.model_validate(values | settings), credentials)
 
+    def requests(self, bucket: str, operation: str, key: str) -> list[dict[str, Any]]:
+        """What the server's own operations log says was asked for, since the log was read last."""
+        client = self.client()
+        with socket.socket(socket.AF_UNIX) as log:
+            log.connect(self.opslog)
+            log.settimeout(20)
+            client.head_bucket(Bucket=bucket)  # marks the end
+            data = b""
+            while not _ends(found := _objects(data), bucket):
+                more = log.recv(65_536)
+                assert more, "the server closed its operations log"
+                data += more
+        return [item for item in found if item["operation"] == operation and key in item["uri"]]
+
     def expire(self) -> None:
         """Run the lifecycle now; by itself it may take a bucket up a whole round later."""
         self._admin("lc", "process")
 
     def _admin(self, *command: str) -> None:
         subprocess.run(["radosgw-admin", "-c", self._conf, *command], check=True, capture_output=True)
+
+
+def _objects(data: bytes) -> list[dict[str, Any]]:
+    """The whole JSON objects in a stream of them."""
+    text, out, decoder = data.decode(errors="replace").lstrip("[, \n"), [], json.JSONDecoder()
+    while text:
+        try:
+            found, end = decoder.raw_decode(text)
+        except ValueError:
+            break
+        out.append(found)
+        text = text[end:].lstrip(", \n")
+    return out
+
+
+def _ends(found: list[dict[str, Any]], bucket: str) -> bool:
+    return bool(found) and found[-1].get("bucket") == bucket and found[-1].get("operation") == "stat_bucket"

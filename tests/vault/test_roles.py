@@ -177,18 +177,16 @@ def test_lifecycle_deletes_content_and_keeps_the_rest(gateway: Gateway) -> None:
     assert statuses[Kind.INPUT] is EventStatus.RECORDED
 
 
-def test_one_event_is_one_request(place: Place) -> None:
-    """One event of a long run costs one ranged GET of its bytes, as the server's client counts them."""
-    run = Conversation(1000, seed=10, run_id=f"trace_{10:032x}")
+def test_one_event_of_ten_thousand_is_one_request(place: Place) -> None:
+    """One event of a run of ten thousand costs one ranged GET, as the server itself counts them."""
+    run = Conversation(3400, seed=10, run_id=f"trace_{10:032x}", tool_bytes=500)
+    assert len(run.events) > 10_000
     run.store(place.writer)
-    store = place.gateway.store(place.bucket, place.reader_credentials, PREFIX)
-    (record,) = VaultReader(store).records(run.run_id)
+    (record,) = VaultReader(place.reader).records(run.run_id)
     assert record.manifest is not None
-    requests: list[tuple[str, str]] = []
-    store.client().meta.events.register(
-        "before-send.s3.*", lambda request, **_: requests.append((request.method, str(request.headers.get("Range"))))
-    )
-    assert record.payload(1502) == plain(run.events[1502].payload)
-    assert len(requests) == 1
-    assert requests[0][0] == "GET"
-    assert "bytes=" in requests[0][1]
+    place.gateway.requests(place.bucket, "get_obj", "")
+    assert record.payload(5102) == plain(run.events[5102].payload)
+    (request,) = place.gateway.requests(place.bucket, "get_obj", "")
+    assert f"{10:032x}" in request["uri"]
+    assert request["http_status"] == "206"
+    assert request["bytes_sent"] < 60_000
