@@ -110,32 +110,37 @@ def _made_up() -> dict[str, str]:
     import uuid
 
     draw = random.Random(7)
+    number = draw.randint
     hexes = ["".join(draw.choices("0123456789abcdef", k=40)) for _ in range(1500)]
     stamps = [
-        f"2026-{draw.randint(1, 12):02d}-{draw.randint(1, 28):02d}T{draw.randint(0, 23):02d}:{draw.randint(0, 59):02d}:{draw.randint(0, 59):02d}.{draw.randint(0, 999999):06d}Z"
+        f"2026-{number(1, 12):02d}-{number(1, 28):02d}T{number(0, 23):02d}:{number(0, 59):02d}:{number(0, 59):02d}"
+        f".{number(0, 999999):06d}Z"
         for _ in range(1500)
     ]
-    uuids = [str(uuid.UUID(int=draw.getrandbits(128))) for _ in range(1500)]
+    rows = list(zip(stamps, hexes, strict=True))
     return {
         "logs": "\n".join(
-            f"{stamp} INFO [worker-{n % 16}] GET /api/v2/orders/{draw.randint(10**6, 10**8)} 200 {draw.randint(1, 900)}ms bytes={draw.randint(100, 10**6)} trace={h[:32]}"
-            for n, (stamp, h) in enumerate(zip(stamps, hexes))
+            f"{stamp} INFO [worker-{n % 16}] GET /api/v2/orders/{number(10**6, 10**8)} 200 {number(1, 900)}ms "
+            f"bytes={number(100, 10**6)} trace={h[:32]}"
+            for n, (stamp, h) in enumerate(rows)
         ),
         "sql": "\n".join(
-            f"SELECT o.id, o.total FROM orders o JOIN items i ON i.order_id = o.id WHERE o.sku = 'AB-{draw.randint(1000, 99999)}-{draw.randint(10, 99)}' AND o.created_at > '{stamp[:10]}' LIMIT {draw.randint(1, 500)};"
+            "SELECT o.id, o.total FROM orders o JOIN items i ON i.order_id = o.id WHERE o.sku = "
+            f"'AB-{number(1000, 99999)}-{number(10, 99)}' AND o.created_at > '{stamp[:10]}' LIMIT {number(1, 500)};"
             for stamp in stamps
         ),
         "product ids": "\n".join(
-            f"sku-{draw.randint(10**9, 10**10)} EAN {draw.randint(10**12, 10**13 - 1)} lot {draw.randint(1000, 9999)}-{draw.randint(10, 99)} order #W{draw.randint(10**6, 10**7)}"
+            f"sku-{number(10**9, 10**10)} EAN {number(10**12, 10**13 - 1)} lot {number(1000, 9999)}-{number(10, 99)} "
+            f"order #W{number(10**6, 10**7)}"
             for _ in range(1500)
         ),
-        "uuids": "\n".join(uuids),
+        "uuids": "\n".join(str(uuid.UUID(int=draw.getrandbits(128))) for _ in range(1500)),
         "hashes": "\n".join(f"commit {h}\nsha256:{draw.getrandbits(256):064x}" for h in hexes),
         "timestamps": "\n".join(
-            f"{stamp} epoch {draw.randint(10**9, 2 * 10**9)} ms {draw.randint(10**12, 2 * 10**12)}" for stamp in stamps
+            f"{stamp} epoch {number(10**9, 2 * 10**9)} ms {number(10**12, 2 * 10**12)}" for stamp in stamps
         ),
         "prices": "\n".join(
-            f"item {n}: ${draw.randint(1, 9999)}.{draw.randint(0, 99):02d} x {draw.randint(1, 12)} = {draw.randint(1, 10**6) / 100:,.2f} USD"
+            f"item {n}: ${number(1, 9999)}.{number(0, 99):02d} x {number(1, 12)} = {number(1, 10**6) / 100:,.2f} USD"
             for n in range(1500)
         ),
     }

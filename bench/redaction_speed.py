@@ -79,7 +79,8 @@ def speeds(engines: list[str]) -> None:
     print(
         f"  json.loads here: {len(calibration) / _best(lambda: json.loads(calibration)) / 1e6:.0f} MB/s of CPU time\n"
     )
-    print(f"  {'':24s}{'':10s}" + "".join(f"{engine + ' redact':>18s}{engine + ' search':>18s}" for engine in engines))
+    heads = [f"{engine} {what}" for engine in engines for what in ("redact", "search")]
+    print(f"  {'':34s}" + "".join(f"{head:>18s}" for head in heads))
     for name, payloads in _payloads().items():
         texts = [json.dumps(payload, ensure_ascii=False) for payload in payloads]
         size = sum(len(text.encode()) for text in texts)
@@ -117,7 +118,9 @@ def peers() -> None:
     print(f"  presidio, 3 runs of tau-bench: {sum(map(len, few)) / seconds / 1e3:.1f} KB/s")
 
 
-_NEAR = "a@b 4111-1111-1111-1112 ghp_abc eyJhbGci. sk-sk- token= key: password secret -----BEGIN 1.2.3. ::1: curl -u x +1 0 "
+_NEAR = (
+    "a@b 4111-1111-1111-1112 ghp_abc eyJhbGci. sk-sk- token= key: password secret -----BEGIN 1.2.3. ::1: curl -u x +1 "
+)
 _UNITS = {"near matches": _NEAR, "digits": "1 ", "dashes": "a-", "signs": "a@", "assignments": "key=", "escapes": "%41"}
 
 

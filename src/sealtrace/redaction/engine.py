@@ -149,15 +149,15 @@ def _match_at(text: str, anchor: int, detector: Detector, pattern: re.Pattern[st
     return pattern.match(text, low + len(before.rstrip(detector.lead.replace(" ", ""))))
 
 
-_PART: Final = re.compile(r"[-_=][A-Za-z0-9]")
-_LEAD: Final = re.compile(r"[A-Za-z0-9_~.-]{0,24}\Z")
+_PART: Final = re.compile(r"[-_=./~+@][A-Za-z0-9_]")
+_LEAD: Final = re.compile(r"[A-Za-z0-9_~.+/=@-]{0,48}\Z")
 
 
 def find_word(text: str, start: int, end: int, words: dict[str, list[Rule]], out: list[Found]) -> None:
     """Tokens that begin in this long word, or shortly before it."""
     begins = [start]
     if start and text[start - 1] in "./~+=@":
-        lead = _LEAD.search(text, max(0, start - 24), start)
+        lead = _LEAD.search(text, max(0, start - 48), start)
         first = lead.start() if lead else start
         begins = [first, *[first + part.start() + 1 for part in _PART.finditer(text[first:start])], start]
     if end - start > 20:

@@ -127,6 +127,9 @@ _ISSUERS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "private_token": (("gitea_", "tok_live_", "api_live_", "prod_sk_"), rf"{_W}{{24,80}}"),
 }  # fmt: skip
 
+# May have no sixteen word characters in a row, so they are looked for by their prefixes.
+_BROKEN: Final = frozenset({"stripe_webhook", "grafana", "fly", "sentry_org", "onepassword_account", "microsoft_teams"})
+
 # Handed to browsers on purpose and restricted by referrer: a secret only where somebody calls it one.
 _PUBLIC: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "google_api": (("AIza",), rf"{_W}{{35}}"),
@@ -154,7 +157,7 @@ def _detector(
         "SECRET",
         f"(?:{starts}){rest}",
         tuple(prefix.lower() for prefix in prefixes),
-        prefixes=prefixes,
+        prefixes=() if name in _BROKEN else prefixes,
         resolve=resolve,
     )
 
@@ -173,14 +176,20 @@ def _generated(text: str, start: int, end: int) -> Iterable[Span]:
         return ((start, end, "SECRET"),)
     if placeholder(value) or "EXAMPLEEXAMPLE" in value:
         return ()
-    body = value[4:]
+    body = _PREFIXES.sub("", value, count=1)
     digits = sum("0" <= character <= "9" for character in body)
-    mixed_case = not digits and not body.islower() and not body.isupper() and len(body) >= 26 and entropy(body) >= 3.8
-    return (
-        ((start, end, "SECRET"),)
-        if (digits >= (1 if body.isupper() else 2) or mixed_case) and entropy(body) >= 2.7
-        else ()
+    both_cases = not body.islower() and not body.isupper()
+    one_piece = both_cases and "-" not in body  # words between hyphens are a name
+    enough = digits >= (1 if one_piece or body.isupper() else 2) or (one_piece and entropy(body) >= 3.2)
+    return ((start, end, "SECRET"),) if enough and entropy(body) >= 2.7 else ()
+
+
+_PREFIXES: Final = re.compile(
+    "|".join(
+        re.escape(prefix)
+        for prefix in sorted((one for prefixes, _ in _ISSUERS.values() for one in prefixes), key=len, reverse=True)
     )
+)
 
 
 def _named(text: str, start: int, end: int) -> Iterable[Span]:

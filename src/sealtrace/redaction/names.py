@@ -66,6 +66,8 @@ _MORE: Final = re.compile(
 @lru_cache(maxsize=8192)
 def name_strength(name: str) -> NameStrength:
     """How surely a field or variable of this name holds a secret: judged by how the name ends."""
+    if "<" in name:
+        return NameStrength.NONE  # holds a pseudonym: it was content
     stem = _MORE.sub("", name.strip("_-. "))
     parts = [part.lower() for part in _PARTS.findall(stem)]
     if not parts:
