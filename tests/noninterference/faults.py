@@ -51,7 +51,16 @@ SHELLS: Final = {
         "SealtraceProcessor.force_flush",
         "SealtraceProcessor.shutdown",
     ),
-    "sealtrace.agents_sdk.provider": ("CurrentSpanProvider", "_CurrentSpan", "_CurrentTrace"),
+    "sealtrace.agents_sdk.provider": (
+        "CurrentSpanProvider",
+        "_CurrentSpan",
+        "_CurrentTrace",
+        "_InStep.start",
+        "_InStep.finish",
+        "_InStep.export",
+        "_InStep.trace_id",
+        "_InStep.tracing_api_key",
+    ),
     "sealtrace.agents_sdk.seams": ("_SeamModel", "_StreamWatch", "_watched"),
 }
 """What cannot be broken without breaking the call that the SDK makes; each is a few lines long."""
@@ -113,7 +122,12 @@ def install(board: Switchboard, patch: Patcher) -> None:
 def _modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(sealtrace.__path__, "sealtrace."):
         if not found.name.startswith(READ_SIDE) and found.name not in GUARD:
-            yield importlib.import_module(found.name)
+            try:
+                yield importlib.import_module(found.name)
+            except ModuleNotFoundError as error:
+                if str(error.name).startswith("sealtrace"):
+                    raise
+                # A part that needs an optional dependency which is not installed: no run can reach it either.
 
 
 def _is_shell(module: ModuleType, qualname: str) -> bool:

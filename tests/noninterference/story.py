@@ -215,7 +215,9 @@ async def _cut(story: Story, model: OwnModel, mode: str) -> Any:
 
     guard = InputGuardrail(slow, name="slow", run_in_parallel=False)
     task = asyncio.create_task(_run(story, "run", Agent("cut", model=model, input_guardrails=[guard]), "Please."))
-    await started.wait()
+    waiting = asyncio.create_task(started.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
     task.cancel("enough")
     return await task
 
