@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import threading
+import time
 import uuid
 from typing import Any
 
@@ -44,9 +46,12 @@ class Gateway:
         self.https: str = about["https"]
         self.ca: str = about["ca"]
         self.kms_key: str = about["kms_key"]
-        self.opslog: str = about["opslog"]
         self._conf: str = about["conf"]
         self._users: dict[str, dict[str, str]] = about["users"]
+        self._log: list[dict[str, Any]] = []
+        log = socket.socket(socket.AF_UNIX)
+        log.connect(about["opslog"])
+        threading.Thread(target=self._read_log, args=(log,), daemon=True).start()
 
     def client(self, credentials: dict[str, str] | None = None, *, service: str = "s3", secure: bool = True) -> Any:
         """A plain client, the bucket owner's by default."""
@@ -99,19 +104,32 @@ class Gateway:
         }  # fmt: skip
         return ActingStore(bucket, prefix, Settings.model_validate(values | settings), credentials)
 
-    def requests(self, bucket: str, operation: str, key: str) -> list[dict[str, Any]]:
-        """What the server's own operations log says was asked for, since the log was read last."""
-        client = self.client()
-        with socket.socket(socket.AF_UNIX) as log:
-            log.connect(self.opslog)
-            log.settimeout(20)
-            client.head_bucket(Bucket=bucket)  # marks the end
-            data = b""
-            while not _ends(found := _objects(data), bucket):
-                more = log.recv(65_536)
-                assert more, "the server closed its operations log"
-                data += more
-        return [item for item in found if item["operation"] == operation and key in item["uri"]]
+    def requests(self, bucket: str, operation: str) -> list[dict[str, Any]]:
+        """What the server's own operations log says was asked of the bucket since this was called last."""
+        marks = self._marks(bucket)
+        self.client().head_bucket(Bucket=bucket)  # comes last, so when it is in the log everything before is
+        deadline = time.monotonic() + 30
+        while self._marks(bucket) == marks:
+            assert time.monotonic() < deadline, "the server's operations log says nothing"
+            time.sleep(0.02)
+        found, self._log = self._log, []
+        return [item for item in found if item["bucket"] == bucket and item["operation"] == operation]
+
+    def _marks(self, bucket: str) -> int:
+        return sum(item["bucket"] == bucket and item["operation"] == "stat_bucket" for item in self._log)
+
+    def _read_log(self, log: socket.socket) -> None:
+        text, decoder = "", json.JSONDecoder()
+        with log:
+            while data := log.recv(65_536):
+                text = (text + data.decode(errors="replace")).lstrip("[, \n")
+                while text:
+                    try:
+                        found, end = decoder.raw_decode(text)
+                    except ValueError:
+                        break
+                    self._log.append(found)
+                    text = text[end:].lstrip(", \n")
 
     def expire(self) -> None:
         """Run the lifecycle now; by itself it may take a bucket up a whole round later."""
@@ -119,20 +137,3 @@ class Gateway:
 
     def _admin(self, *command: str) -> None:
         subprocess.run(["radosgw-admin", "-c", self._conf, *command], check=True, capture_output=True)
-
-
-def _objects(data: bytes) -> list[dict[str, Any]]:
-    """The whole JSON objects in a stream of them."""
-    text, out, decoder = data.decode(errors="replace").lstrip("[, \n"), [], json.JSONDecoder()
-    while text:
-        try:
-            found, end = decoder.raw_decode(text)
-        except ValueError:
-            break
-        out.append(found)
-        text = text[end:].lstrip(", \n")
-    return out
-
-
-def _ends(found: list[dict[str, Any]], bucket: str) -> bool:
-    return bool(found) and found[-1].get("bucket") == bucket and found[-1].get("operation") == "stat_bucket"

@@ -184,9 +184,9 @@ def test_one_event_of_ten_thousand_is_one_request(place: Place) -> None:
     run.store(place.writer)
     (record,) = VaultReader(place.reader).records(run.run_id)
     assert record.manifest is not None
-    place.gateway.requests(place.bucket, "get_obj", "")
+    place.gateway.requests(place.bucket, "get_obj")
     assert record.payload(5102) == plain(run.events[5102].payload)
-    (request,) = place.gateway.requests(place.bucket, "get_obj", "")
+    (request,) = place.gateway.requests(place.bucket, "get_obj")
     assert f"{10:032x}" in request["uri"]
     assert request["http_status"] == "206"
     assert request["bytes_sent"] < 60_000
