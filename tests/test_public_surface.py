@@ -18,11 +18,13 @@ NAMES = {
     "__version__",
     "authority",
     "check",
+    "compare",
     "effect",
     "flush",
     "instrument",
     "load",
     "rerun",
+    "resume",
     "retrieval",
     "uninstrument",
 }
