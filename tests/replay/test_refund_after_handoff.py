@@ -63,7 +63,7 @@ class Shop:
         async def order(number: str) -> str:
             """An order."""
             await asyncio.sleep(0.05 if number == "A7" else 0)
-            return f"{number}: lamp, card 4111111111111111"
+            return f"{number}: lamp, card 4111 1111 1111 1111"
 
         @function_tool
         async def policy(of: str) -> str:
@@ -184,7 +184,7 @@ def test_nothing_of_the_customer_is_in_record_or_report(shop: Shop, vault_url: s
     run = record(shop, vault_url)
     stored = json.dumps([event.to_json() for event in run.events])
     assert "ann@example.org" not in stored
-    assert "41111111" not in stored
+    assert "1111 1111" not in stored
     session, _ = again(shop, run)
     assert "ann@example.org" not in json.dumps(session.report.to_json())
     assert session.report.by_kind == 0
