@@ -7,43 +7,34 @@ away is known, so it is found in the text of the same payload too, wherever the 
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from enum import Enum
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from ..errors import RedactionFailed
 from ..event import Shared
+from .embedded import parsed, written
 from .fields import is_person, kind_of_field, looks_like_schema
+from .media import MEDIA_FIELDS, SHORT_BASE64, is_media
 from .memory import RunMemory
 from .names import NameStrength, name_strength, secret_value
 from .paths import PathRules
 from .scanner import Change
+from .settling import settled
+from .surroundings import STRUCTURAL, Scopes, Surroundings, Use
 from .tags import PSEUDONYM
 from .validators import card
 
-__all__ = ["Scopes", "Surroundings", "Walk"]
+__all__ = ["Walk"]
 
 _MAX_DEPTH: Final = 64
 _MAX_JSON_IN_STRING: Final = 4
-_MEDIA: Final = re.compile(r"data:[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[\w.=+-]{1,80}){0,4};base64,")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{1024,}={0,2}\Z")
-_HEX_ONLY: Final = re.compile(r"[0-9a-fA-F]+\Z")
-_MEDIA_FIELDS: Final = frozenset({"b64_json", "file_data", "image_data", "audio_data", "image_base64", "screenshot"})
-_SHORT_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\n-]{128,}={0,2}\Z")
-_ROUNDS: Final = 6
 _SHORTEST: Final = 5
 """No value that a detector knows is shorter."""
 
-# Names the SDK and a rerun need to find their way: scanned, never replaced because of the name.
-STRUCTURAL: Final = frozenset(
-    {"type", "id", "call_id", "name", "role", "status", "object", "model", "tool", "kind", "agent", "tool_call_id",
-     "response_id", "previous_response_id", "conversation_id", "item_id", "server_label", "approval_request_id"}
-)  # fmt: skip
 _IMMUTABLE: Final = (bool, type(None))
+_JSON_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
 
 class _Where:
@@ -60,57 +51,10 @@ class _Where:
         return _Where((*self.path, name), self.nested, self.counts)
 
 
-class _Use(Enum):
-    """What a name is good for."""
-
-    PLAIN = 1
-    STRUCTURAL = 2
-    TELLING = 3
-
-
 _MAX_NAMES: Final = 10_000
 
 _Todo: TypeAlias = dict[str, list[tuple[Any, Any, Counter[str]]]]
 """Texts to search, and where each of them stands: container, key, who counts."""
-
-
-class Surroundings(Protocol):
-    """What a walk needs from the redactor."""
-
-    max_string: int
-    strict: bool
-    keep_media: bool
-    field_names: bool
-    uses: dict[str, _Use]
-
-    def search(self, strings: list[str], deadline: float) -> None:
-        """Search strings not seen before; `known` knows them afterwards."""
-        ...
-
-    def known(self, text: str) -> Change | Literal[True, False]:
-        """What is remembered of a string: its change, True for nothing found, False for not seen yet."""
-        ...
-
-    def replacement(self, kind: str, value: str) -> str:
-        """What stands in place of a value."""
-        ...
-
-    def number(self, kind: str, value: float) -> float:
-        """What stands in place of a number."""
-        ...
-
-
-class Scopes(Protocol):
-    """How rules depend on where a value comes from."""
-
-    @property
-    def scoped(self) -> bool:
-        """Whether they do at all."""
-        ...
-
-    def rules(self, agent: str | None, tool: str | None, kind: str | None) -> tuple[Surroundings, PathRules | None]:
-        """The rules for what this agent and this tool say."""
-        ...
 
 
 class Walk:
@@ -243,11 +187,11 @@ class Walk:
             use = uses.get(name)
             if use is None:
                 use = self._use_of(name, odd_names)
-            if plain and (use is _Use.PLAIN or use is _Use.STRUCTURAL or not around.field_names):
+            if plain and (use is Use.PLAIN or use is Use.STRUCTURAL or not around.field_names):
                 # Most of a payload ends here: a name that says nothing, and a value that is seldom a container.
                 kind = type(item)
                 if kind is str:
-                    self._string(out, name, item, where, structural=use is _Use.STRUCTURAL)
+                    self._string(out, name, item, where, structural=use is Use.STRUCTURAL)
                 elif item is None or kind is bool or kind is float:
                     out[name] = item
                 else:
@@ -258,16 +202,16 @@ class Walk:
             self._keys(out, odd_names, counts)
         return out
 
-    def _use_of(self, name: Any, odd_names: list[str]) -> _Use:
+    def _use_of(self, name: Any, odd_names: list[str]) -> Use:
         """What a name is good for; remembered for names in which nothing is found."""
         if type(name) is not str:
             raise RedactionFailed("a key that is not a string is not plain JSON; the payload was dropped")
         if name in STRUCTURAL:
-            use = _Use.STRUCTURAL
-        elif kind_of_field(name) is not None or name_strength(name) != NameStrength.NONE or name in _MEDIA_FIELDS:
-            use = _Use.TELLING
+            use = Use.STRUCTURAL
+        elif kind_of_field(name) is not None or name_strength(name) != NameStrength.NONE or name in MEDIA_FIELDS:
+            use = Use.TELLING
         else:
-            use = _Use.PLAIN
+            use = Use.PLAIN
         if len(name) >= _SHORTEST and self._around.known(name) is not True:
             odd_names.append(name)
         elif len(self._around.uses) < _MAX_NAMES:
@@ -296,13 +240,15 @@ class Walk:
                 return
         if type(item) is not str:
             self._place(out, name, item, where)
-        elif name in _MEDIA_FIELDS and _SHORT_BASE64.match(item) and not self._around.keep_media:
+        elif name in MEDIA_FIELDS and SHORT_BASE64.match(item) and not self._around.keep_media:
             counts["MEDIA"] += 1
             out[name] = self._around.replacement("MEDIA", item)
         else:
             self._string(out, name, item, where, structural=structural)
 
     def _named_secret(self, name: str, value: str) -> bool:
+        if value[:1] in {"[", "{", '"'}:
+            return False  # JSON, and walked as such
         if PSEUDONYM.search(value) or len(value) > 8192 or any(character.isspace() for character in value[:64]):
             return False
         return secret_value(value, name_strength(name), strict=self._around.strict, quoted=True)
@@ -412,7 +358,7 @@ class Walk:
         if places is not None:
             places.append((into, at, counts))
             return
-        if size >= 64 and not self._around.keep_media and self._is_media(text):
+        if size >= 64 and not self._around.keep_media and is_media(text):
             counts["MEDIA"] += 1
             into[at] = self._around.replacement("MEDIA", text)
             return
@@ -424,26 +370,18 @@ class Walk:
             return
         todo[text] = [(into, at, counts)]
 
-    @staticmethod
-    def _is_media(text: str) -> bool:
-        return (text.startswith("data:") and _MEDIA.match(text) is not None) or (
-            len(text) >= 1024
-            and _BASE64.match(text) is not None
-            and not (text.isupper() or text.islower() or _HEX_ONLY.match(text))
-        )
-
     def _json_inside(self, into: Any, at: Any, text: str, where: _Where) -> bool:
-        parsed = _parsed(text)
-        if parsed is None:
+        inner = parsed(text)
+        if inner is None:
             return False
         holder: list[Any] = [None]
-        self._place(holder, 0, parsed, _Where(where.path, where.nested + 1, where.counts))
+        self._place(holder, 0, inner, _Where(where.path, where.nested + 1, where.counts))
 
         def finish() -> None:
             safe = holder[0]
             # Unchanged text is kept as it is: the model saw this spelling.
-            if safe != parsed:
-                into[at] = _written(safe, text)
+            if safe != inner:
+                into[at] = written(safe, text)
 
         self._late.append(finish)
         return True
@@ -452,99 +390,10 @@ class Walk:
         for (around, structural), todo in self._todo.items():
             if not todo:
                 continue
-            for text, (safe, found) in self._settled(around, todo, structural=structural).items():
+            for text, (safe, found) in settled(
+                around, todo, self._memory, self._deadline, structural=structural
+            ).items():
                 for into, at, counts in todo[text]:
                     counts.update(found)
                     if into is not None:
                         into[at] = safe
-
-    def _settled(
-        self, around: Surroundings, texts: Iterable[str], *, structural: bool
-    ) -> dict[str, tuple[str, Counter[str]]]:
-        """Which texts change, into what: by the detectors and the run's memory, until nothing more is found."""
-        out: dict[str, tuple[str, Counter[str]]] = {}
-        pending = {text: text for text in texts}
-        for _ in range(_ROUNDS):
-            self._detect(around, pending, out)
-            if structural:
-                return out
-            now = {text: out[text][0] if text in out else safe for text, safe in pending.items()}
-            replaced = self._memory.replacements(list(dict.fromkeys(now.values())))
-            pending = {}
-            for text, safe in now.items() if replaced else ():
-                again, count = replaced.get(safe, (safe, 0))
-                if count:
-                    counts = out[text][1] if text in out else Counter[str]()
-                    counts["REMEMBERED"] += count
-                    out[text] = again, counts
-                    pending[text] = again
-            if not pending:
-                return out
-        for text in pending:
-            out[text] = around.replacement("UNSTABLE", text), Counter({"UNSTABLE": 1})
-        return out
-
-    def _detect(self, around: Surroundings, pending: dict[str, str], out: dict[str, tuple[str, Counter[str]]]) -> None:
-        known = around.known
-        unseen = [safe for safe in dict.fromkeys(pending.values()) if known(safe) is False]
-        if unseen:
-            around.search(unseen, self._deadline)
-        for text, safe in pending.items():
-            found = known(safe)
-            if found is True:
-                continue
-            if found is False:
-                raise RedactionFailed("a string was not searched; the payload was dropped")
-            counts = out[text][1] if text in out else Counter[str]()
-            counts.update(found.counts)
-            out[text] = found.text, counts
-
-
-_JSON_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) != len(pairs):
-        raise ValueError("duplicate keys: searched as text instead")
-    return out
-
-
-def _not_json(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON: searched as text instead")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value in {float("inf"), float("-inf")}:
-        raise ValueError("a number too large to keep: searched as text instead")
-    return value
-
-
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_not_json, parse_float=_finite)
-
-
-def _parsed(text: str) -> Any:
-    """The object, array or text that a string holds as JSON, or None."""
-    stripped = text.strip()
-    if not stripped or stripped[0] + stripped[-1] not in {"{}", "[]", '""'} or len(stripped) < 2:
-        return None
-    try:
-        return _DECODER.decode(stripped)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _written(value: Any, like: str) -> str:
-    """JSON again, in the manner of the text it was read from."""
-    indent = re.match(r"\s*[\[{]\n([ \t]+)", like)
-    if indent:
-        separators = (",", ": ")
-    else:
-        separators = (", " if re.search(r"[\"\d\]}el], ", like) else ",", ": " if '": ' in like else ":")
-    return json.dumps(
-        value,
-        ensure_ascii=like.isascii() and "\\u" in like,
-        indent=indent[1] if indent else None,
-        separators=separators,
-    )

@@ -1,0 +1,64 @@
+"""What the walk of a payload needs from the redactor."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, Literal, Protocol
+
+from .paths import PathRules
+from .scanner import Change
+
+__all__ = ["STRUCTURAL", "Scopes", "Surroundings", "Use"]
+
+# Names the SDK and a rerun need to find their way: scanned, never replaced because of the name.
+STRUCTURAL: Final = frozenset(
+    {"type", "id", "call_id", "name", "role", "status", "object", "model", "tool", "kind", "agent", "tool_call_id",
+     "response_id", "previous_response_id", "conversation_id", "item_id", "server_label", "approval_request_id"}
+)  # fmt: skip
+
+
+class Use(Enum):
+    """What a name is good for."""
+
+    PLAIN = 1
+    STRUCTURAL = 2
+    TELLING = 3
+
+
+class Surroundings(Protocol):
+    """What a walk needs from the redactor."""
+
+    max_string: int
+    strict: bool
+    keep_media: bool
+    field_names: bool
+    uses: dict[str, Use]
+
+    def search(self, strings: list[str], deadline: float) -> None:
+        """Search strings not seen before; `known` knows them afterwards."""
+        ...
+
+    def known(self, text: str) -> Change | Literal[True, False]:
+        """What is remembered of a string: its change, True for nothing found, False for not seen yet."""
+        ...
+
+    def replacement(self, kind: str, value: str) -> str:
+        """What stands in place of a value."""
+        ...
+
+    def number(self, kind: str, value: float) -> float:
+        """What stands in place of a number."""
+        ...
+
+
+class Scopes(Protocol):
+    """How rules depend on where a value comes from."""
+
+    @property
+    def scoped(self) -> bool:
+        """Whether they do at all."""
+        ...
+
+    def rules(self, agent: str | None, tool: str | None, kind: str | None) -> tuple[Surroundings, PathRules | None]:
+        """The rules for what this agent and this tool say."""
+        ...
