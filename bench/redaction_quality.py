@@ -33,6 +33,9 @@ _ENTITIES = (
 )
 
 
+_MODEL = os.environ.get("SPACY_MODEL", "en_core_web_sm")
+
+
 def _rows() -> tuple[list[dict], list[dict]]:
     data = Path(os.environ["SEALTRACE_TEST_DATA"])
     with gzip.open(data / "secrets_gitleaks_half_a.jsonl.gz", "rt") as file:
@@ -157,18 +160,20 @@ def peers(secret_rows: list[dict], personal_rows: list[dict]) -> None:
     try:
         from presidio_analyzer import AnalyzerEngine
         from presidio_analyzer.nlp_engine import NlpEngineProvider
+
+        __import__(_MODEL)  # or Presidio would fetch it
     except ImportError:
-        print("  presidio: not installed here")
+        print(f"  presidio: not installed here, or without {_MODEL}")
         return
     engine = NlpEngineProvider(
-        nlp_configuration={"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": "en_core_web_sm"}]}
+        nlp_configuration={"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": _MODEL}]}
     ).create_engine()
     analyzer = AnalyzerEngine(nlp_engine=engine)
 
     def covered(text: str) -> set[int]:
         return {p for result in analyzer.analyze(text, language="en") for p in range(result.start, result.end)}
 
-    personal(personal_rows, covered, "presidio + en_core_web_sm", misses=False)
+    personal(personal_rows, covered, f"presidio + {_MODEL}", misses=False)
 
 
 def _kingfisher(module):

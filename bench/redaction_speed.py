@@ -25,6 +25,9 @@ from sealtrace.redaction.engines import build_engine
 _KEYS = Keys(b"a key for benchmarks only")
 
 
+_MODEL = os.environ.get("SPACY_MODEL", "en_core_web_sm")
+
+
 def _payloads() -> dict[str, list]:
     data = Path(os.environ["SEALTRACE_TEST_DATA"])
     with gzip.open(data / "tau_bench_gpt-4o-airline.json.gz", "rt") as file:
@@ -107,10 +110,12 @@ def peers() -> None:
     try:
         from presidio_analyzer import AnalyzerEngine
         from presidio_analyzer.nlp_engine import NlpEngineProvider
+
+        __import__(_MODEL)  # or Presidio would fetch it
     except ImportError:
-        print("  presidio: not installed here")
+        print(f"  presidio: not installed here, or without {_MODEL}")
         return
-    models = [{"lang_code": "en", "model_name": "en_core_web_sm"}]
+    models = [{"lang_code": "en", "model_name": _MODEL}]
     engine = NlpEngineProvider(nlp_configuration={"nlp_engine_name": "spacy", "models": models}).create_engine()
     analyzer = AnalyzerEngine(nlp_engine=engine)
     few = texts[:3]
