@@ -32,6 +32,8 @@ _SURROGATE: Final = {
     "DATE_OF_BIRTH": re.compile(r"1900-01-0[1-9]"),
 }  # fmt: skip
 
+_ANY_SURROGATE: Final = re.compile("|".join(pattern.pattern for pattern in _SURROGATE.values()))
+
 
 def canonical(kind: str, value: str) -> str:
     """The form under which two spellings of one value are one: case, spaces and dashes aside."""
@@ -77,9 +79,9 @@ class Pseudonyms:
         """What stands in place of a string: told the kind and the value."""
 
     def _text(self, kind: str, value: str) -> str:
+        if self._surrogates and _ANY_SURROGATE.fullmatch(value):
+            return value
         if self._surrogates and kind in _SURROGATE:
-            if _SURROGATE[kind].fullmatch(value):
-                return value
             return self._surrogate(kind, value)
         return f"<{kind}:{self._keys.tag(canonical(kind, value))}>"
 
