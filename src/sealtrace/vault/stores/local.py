@@ -19,7 +19,9 @@ __all__ = ["LocalStore"]
 
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TRIES: Final = 5
+_TRIES: Final = 100
+"""How often a folder is made again under a put; each is microseconds, and an eraser on a busy machine wins many."""
+
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
