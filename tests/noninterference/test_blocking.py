@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def test_a_vault_that_hangs_holds_up_nothing(
 def test_a_vault_that_refuses_changes_nothing(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A vault that is down, denies or is full changes no run, and `flush` and the end of the process stay bounded."""
+    """A vault that is down, denies or is full changes no run, and `flush` says that not all is stored."""
 
     def refusing(self: LocalStore, key: str, data: bytes, **options: Any) -> None:
         raise error
@@ -57,10 +56,8 @@ def test_a_vault_that_refuses_changes_nothing(
 
     assert asyncio.run(tell("run")) == plain("run")
     assert asyncio.run(tell("run_streamed")) == plain("run_streamed")
-    begun = time.monotonic()
-    sealtrace.flush(0.5)
+    assert not sealtrace.flush(0.5)
     sealtrace.uninstrument()
-    assert time.monotonic() - begun < 5
 
 
 def test_a_full_queue_drops_payloads_and_holds_up_nothing(
