@@ -94,6 +94,10 @@ def test_a_recorder_that_breaks_changes_nothing(part: str, board: Switchboard, t
         else:
             silent.append(name)
     assert sorted(set(changed)) == [], "\n".join(map(str, sorted(set(changed))))
+    # Random ids now and then look like an IBAN, say: what is not called in every run need not break in one.
+    for number in range(3 if silent else 0):
+        called = called_in_a_run(board, tmp_path / f"again-{number}")
+        silent = [name for name in silent if name in called]
     assert silent == []
 
 
