@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 import uuid
 import weakref
 from collections.abc import Callable
@@ -26,8 +25,6 @@ from .requests import input_payload
 from .spanbook import SpanEntry
 
 __all__ = ["Capture"]
-
-_log: Final = logging.getLogger("sealtrace")
 
 
 @dataclasses.dataclass(slots=True)

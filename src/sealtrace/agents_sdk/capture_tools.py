@@ -166,11 +166,9 @@ class ToolCapture(Emitter):
         if token is None:
             return
         event: Pending = token
-        if error is not None:
-            event.payload["error"] = error_facts(error, event.snapshot)
-        else:
+        if error is None:
             event.payload["to"] = target.name
-        self.end(event, error_type=class_name(error) if error is not None else None)
+        self.finish(event, error)
         if error is None:
             event.within.agent = self.clean(target.name)
             event.record.agents.setdefault(event.within.agent)
@@ -202,11 +200,9 @@ class ToolCapture(Emitter):
             return
         event: Pending = token
         _left(event)
-        if error is not None:
-            event.payload["error"] = error_facts(error, event.snapshot)
-        else:
+        if error is None:
             event.payload |= verdict(getattr(output, "output", output), event.snapshot)
-        self.end(event, error_type=class_name(error) if error is not None else None)
+        self.finish(event, error)
 
     # MCP
 
@@ -224,12 +220,10 @@ class ToolCapture(Emitter):
         if token is None:
             return
         event: Pending = token
-        if error is not None:
-            event.payload["error"] = error_facts(error, event.snapshot)
-        else:
+        if error is None:
             event.payload["tools"] = [_mcp_tool(tool, event.snapshot) for tool in tools]
             event.digest = {"tools": event.payload["tools"]}
-        self.end(event, error_type=class_name(error) if error is not None else None)
+        self.finish(event, error)
 
     def computer_resolved(self, computer: Any) -> None:
         """Environment and size of a computer, which the model is told each turn."""

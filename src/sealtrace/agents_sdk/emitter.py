@@ -11,7 +11,7 @@ from ..event import Kind
 from ..record import Record
 from ..recorder import Recorder
 from ..settings import Settings
-from .codec import Snapshot
+from .codec import Snapshot, class_name, error_facts
 from .frames import ACTOR, FRAME, Frame
 from .spanbook import SpanBook, SpanEntry
 
@@ -68,6 +68,12 @@ class Emitter:
         event.error_type = error_type
         self._queue(event)
         self.recorder.release(event.record)
+
+    def finish(self, event: Pending, error: BaseException | None) -> None:
+        """End the event, with the exception that ended it if there was one."""
+        if error is not None:
+            event.payload["error"] = error_facts(error, event.snapshot)
+        self.end(event, error_type=class_name(error) if error is not None else None)
 
     def at_once(
         self,
