@@ -31,6 +31,7 @@ SPOILT = "wombatspoiltwombat"
 """What the hostile processor below writes everywhere."""
 
 OPEN = {"trace_metadata_keys": ("tier",), "replay_url": "https://replay.example/base"}
+SETTINGS: dict[str, dict[str, Any]] = {"default": {}, "most open": OPEN, "sensitive flag off": {}}
 
 
 class Spoiler(SpanProcessor):
@@ -55,9 +56,11 @@ def ours(collector: Collector, trace_ids: set[str]) -> list[SpanRecord]:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("spoilt", [False, True], ids=["as we are", "spoilt"])
 def test_no_content_behind_the_collector(
     spoilt: bool,
+    setting: str,
     mode: str,
     model: str,
     vendor: LoopbackServer,
@@ -67,7 +70,7 @@ def test_no_content_behind_the_collector(
     monkeypatch: pytest.MonkeyPatch,
     eventually: Callable[..., Any],
 ) -> None:
-    """No canary is in the collector's files or in Jaeger's answers, with the most open settings, spoilt or not."""
+    """No canary is in the collector's files or in Jaeger's answers, whatever the settings, spoilt or not."""
     provider = TracerProvider(resource=Resource.create({"service.name": "canaries"}), shutdown_on_exit=False)
     if spoilt:
         provider.add_span_processor(Spoiler())
@@ -76,8 +79,8 @@ def test_no_content_behind_the_collector(
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"http://{collector.http}/v1/traces")))
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     canaries = Canaries()
-    sealtrace.instrument(vault_url, key="a key that is only used in tests", **OPEN)
-    Desk(model, mode, canaries, vendor).run_all()
+    sealtrace.instrument(vault_url, key="a key that is only used in tests", **SETTINGS[setting])
+    Desk(model, mode, canaries, vendor, sensitive=setting != "sensitive flag off").run_all()
     assert sealtrace.flush()
     sealtrace.uninstrument()
     provider.shutdown()
