@@ -24,6 +24,9 @@ __all__ = ["StoredRecord", "VaultReader"]
 _MAX_SCANNED: Final = 20_000
 """Manifests looked at where there is no index to ask."""
 
+_GROUPS_KEPT: Final = 32
+"""Gzip members kept unpacked for the next event that is asked for; a few megabytes."""
+
 
 def _now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
@@ -361,6 +364,8 @@ class StoredRecord:
             if hashlib.sha256(data).hexdigest()[:32] != group.digest:
                 raise RecordDamaged(f"{segment.key}: the bytes are not the ones that were stored", key=segment.key)
             lines = inflate(data, segment.key).split(b"\n")
+            if len(self._groups) >= _GROUPS_KEPT:
+                del self._groups[next(iter(self._groups))]
             self._groups[name] = [decode_line(line, segment.key) for line in lines if line]
         return self._groups[name]
 
