@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from ..errors import RecordDamaged, VaultDenied, VaultError
@@ -84,6 +84,7 @@ def join(
     *,
     asked_vault: bool,
     asked_telemetry: bool,
+    read: Callable[[StoredRecord], list[RunEvent]] = StoredRecord.events,
 ) -> Joined:
     """Join what the vault and the telemetry source know of a run.
 
@@ -93,10 +94,11 @@ def join(
         spans: Spans of the run's traces; those of other runs in the same trace are left out.
         asked_vault: Whether a vault was asked, for the wording of what is missing.
         asked_telemetry: Whether a telemetry source was asked; if not, no span counts as missing.
+        read: Reads a record's events, with or without their payloads.
     """
     mine = tuple(span for span in spans if span.attributes.get(_RUN_ID, run_id) == run_id)
     findings = _other_runs(run_id, spans)
-    records = [_read(record, findings) for record in stored]
+    records = [_read(record, findings, read) for record in stored]
     known = {(span.trace_id, span.span_id) for span in mine}
     records = [_with_spans(record, mine, known, findings, asked=asked_telemetry) for record in records]
     records += _only_in_spans(run_id, mine, {record.record_id for record in records}, findings, asked=asked_vault)
@@ -123,7 +125,9 @@ def _started(record: JoinedRecord) -> tuple[str, str]:
     return first, record.record_id
 
 
-def _read(record: StoredRecord, findings: list[Finding]) -> JoinedRecord:
+def _read(
+    record: StoredRecord, findings: list[Finding], read: Callable[[StoredRecord], list[RunEvent]]
+) -> JoinedRecord:
     header, root = None, None
     partial = False
     events: list[RunEvent] = []
@@ -134,7 +138,7 @@ def _read(record: StoredRecord, findings: list[Finding]) -> JoinedRecord:
         if manifest is not None:
             header, root = manifest.header, manifest.merkle_root
             findings += _recovered(manifest)
-        events = _events(record, findings)
+        events = _events(record, findings, read)
         gaps = record.gaps()
     except VaultError as error:
         findings.append(_trouble(error, record.record_id))
@@ -153,9 +157,11 @@ def _read(record: StoredRecord, findings: list[Finding]) -> JoinedRecord:
     )
 
 
-def _events(record: StoredRecord, findings: list[Finding]) -> list[RunEvent]:
+def _events(
+    record: StoredRecord, findings: list[Finding], read: Callable[[StoredRecord], list[RunEvent]]
+) -> list[RunEvent]:
     try:
-        return record.events()
+        return read(record)
     except VaultError as error:
         # The payloads are not to be trusted or not to be had; the envelopes, checked on their own, may still be.
         findings.append(_trouble(error, record.record_id))

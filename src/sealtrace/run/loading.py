@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import RunNotFound, SealtraceError, SettingsError, TelemetryError, VaultDenied, VaultError
+from ..event import RunEvent
 from ..settings import Settings, load_settings
 from ..telemetry.sources import Source, SpanRecord, open_source
 from ..vault import Audit, StoredRecord, VaultReader, open_store
 from .findings import Finding
 from .join import join
 from .links import Reference, parse_reference
+from .opened import OpenedRun, outlined
 from .run import Run
 
-__all__ = ["load"]
+__all__ = ["load", "open_run"]
 
 
 def load(
@@ -55,7 +57,24 @@ def load(
             "nothing to search: set SEALTRACE_VAULT or SEALTRACE_TELEMETRY, or pass vault= or telemetry=",
             setting="vault",
         )
-    return _Search(reference, reader, source).run()
+    return _Search(reference, reader, source).opened(whole=True).run
+
+
+def open_run(run_or_link: str, reader: VaultReader | None, source: Source | None, *, whole: bool = False) -> OpenedRun:
+    """Open a run for reading its payloads one by one; see `load`.
+
+    Args:
+        run_or_link: A run id, an OpenTelemetry trace id, or a link to either.
+        reader: Reads the vault; None where there is none.
+        source: Where the spans are; None where there is none.
+        whole: Read all payloads at once, as `load` does.
+
+    Raises:
+        RunNotFound: Nothing that was searched knows it.
+        VaultError: The vault cannot be read, and no telemetry source has the run.
+        TelemetryError: The telemetry source cannot be read, and no vault has the run.
+    """
+    return _Search(parse_reference(run_or_link), reader, source).opened(whole=whole)
 
 
 def _reader(url: str, settings: Settings, reason: str | None, who: str | None) -> VaultReader:
@@ -80,10 +99,11 @@ class _Search:
         self.source = source
         self.failures: list[SealtraceError] = []
 
-    def run(self) -> Run:
+    def opened(self, *, whole: bool) -> OpenedRun:
         for run_id, stored, spans in self._candidates():
             if stored or spans:
-                return self._joined(run_id, stored, spans)
+                run = self._joined(run_id, stored, spans, whole=whole)
+                return OpenedRun(run, {record.record_id: record for record in stored})
         if self.failures:
             raise self.failures[0]
         searched = [self.reader.store.url] if self.reader is not None else []
@@ -141,7 +161,7 @@ class _Search:
                 self.failures.append(error)
             return []
 
-    def _joined(self, run_id: str, stored: list[StoredRecord], spans: list[SpanRecord]) -> Run:
+    def _joined(self, run_id: str, stored: list[StoredRecord], spans: list[SpanRecord], *, whole: bool) -> Run:
         telemetry_failed = any(isinstance(error, TelemetryError) for error in self.failures)
         joined = join(
             run_id,
@@ -149,12 +169,17 @@ class _Search:
             spans,
             asked_vault=self.reader is not None,
             asked_telemetry=self.source is not None and (bool(spans) or not telemetry_failed),
+            read=StoredRecord.events if whole else self._outlined,
         )
         failed = tuple(
             Finding("denied" if isinstance(error, VaultDenied) else "unreachable", str(error))
             for error in self.failures
         )
         return Run(run_id, joined.records, joined.spans, (*failed, *joined.findings), self.reference.event)
+
+    def _outlined(self, record: StoredRecord) -> list[RunEvent]:
+        assert self.reader is not None  # the record came from it
+        return outlined(record, self.reader.store)
 
 
 def _traces(stored: list[StoredRecord]) -> list[str]:
