@@ -7,6 +7,7 @@ SealtraceError
 │   └── EventNotFound        the run is known, the event is not
 ├── NotComparable            two runs, or a run and code, cannot be held against each other
 ├── GoldenError              a golden run cannot be written, read or accepted
+├── ReportError              a kept report of a rerun cannot be read
 ├── TelemetryError           spans could not be read
 │   └── TelemetryFormatError the source answered with something that is not OTLP
 ├── RedactionFailed          a payload could not be made safe and was dropped
@@ -34,6 +35,7 @@ __all__ = [
     "PayloadExpired",
     "RecordDamaged",
     "RedactionFailed",
+    "ReportError",
     "RunNotFound",
     "SealtraceError",
     "SettingsError",
@@ -83,6 +85,10 @@ class NotComparable(SealtraceError):
 
 class GoldenError(SealtraceError):
     """A golden run cannot be written, read or accepted; the message says why and what to do."""
+
+
+class ReportError(SealtraceError):
+    """A kept report of a rerun cannot be read; the message says why and never quotes it."""
 
 
 class TelemetryError(SealtraceError):
