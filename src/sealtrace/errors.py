@@ -16,7 +16,9 @@ SealtraceError
     ├── VaultDenied          the credentials may not do this
     ├── ObjectNotFound       no object under that key
     ├── ObjectExists         the key is taken by other bytes (append-only)
+    ├── PayloadErased        its key was destroyed; the bytes may be there, nobody can read them
     ├── PayloadExpired       past its retention; refused even where the bytes are still there
+    ├── RunErased            the run was erased; what came back of it is refused
     └── RecordDamaged        stored bytes are not what the manifest or the format says
 ```
 
@@ -32,10 +34,12 @@ __all__ = [
     "NotComparable",
     "ObjectExists",
     "ObjectNotFound",
+    "PayloadErased",
     "PayloadExpired",
     "RecordDamaged",
     "RedactionFailed",
     "ReportError",
+    "RunErased",
     "RunNotFound",
     "SealtraceError",
     "SettingsError",
@@ -136,6 +140,14 @@ class ObjectExists(VaultError):
 
 class PayloadExpired(VaultError):
     """The object is past its retention and is refused, whether or not the bytes are still there."""
+
+
+class PayloadErased(VaultError):
+    """The record's data key is gone, so nobody can read its payloads any more."""
+
+
+class RunErased(VaultError):
+    """The run was erased from the vault, and what has been stored of it since is refused."""
 
 
 class RecordDamaged(VaultError):

@@ -13,9 +13,10 @@ from moto.server import ThreadedMotoServer
 from pydantic import SecretStr
 
 from sealtrace.cli import run
+from sealtrace.errors import RunErased
 from sealtrace.keys import Keys
 from sealtrace.settings import Settings
-from sealtrace.vault import VaultReader, VaultWriter
+from sealtrace.vault import VaultReader, VaultWriter, layout
 from sealtrace.vault.stores import LocalStore
 from vault.records import RUN, Conversation
 
@@ -61,7 +62,8 @@ def test_erase_is_a_dry_run_first(vault: LocalStore, capsys: pytest.CaptureFixtu
     assert len(VaultReader(vault).records(RUN)) == 1
     assert run(["vault", "erase", "--run", RUN, "--reason", "art. 17", "--who", "ada", "--yes"]) == 0
     assert "erased 3 objects" in capsys.readouterr().out
-    assert VaultReader(vault).records(RUN) == []
+    with pytest.raises(RunErased, match="vault audit"):
+        VaultReader(vault).records(RUN)
     assert len(VaultReader(vault).records(OTHER)) == 1
     lines = _json(capsys, "vault", "audit")
     assert [(line["what"], line["who"], line["reason"]) for line in lines] == [
@@ -85,7 +87,8 @@ def test_a_session_is_erased_by_its_group_id(vault: LocalStore, capsys: pytest.C
         (["--reason", "x"], "either --run or --session", 1),
         (["--reason", " ", "--run", RUN], "needs a reason", 1),
         (["--reason", "x", "--run", RUN, "--session", "s"], "either --run or --session", 1),
-        (["--reason", "x", "--run", "trace_" + "00" * 16], "nothing of", 3),
+        (["--reason", "x", "--run", RUN, "--again"], "either --run or --session", 1),
+        (["--reason", "x", "--run", "trace_" + "00" * 16], "--absent", 3),
     ],
 )
 def test_erase_refuses_what_it_cannot_mean(
@@ -207,6 +210,36 @@ def test_a_spool_of_another_key_is_a_problem(
     assert run(["spool", "drain"]) == 1
     assert "another key" in capsys.readouterr().out
     assert _json(capsys, "spool", "status")["records"] == 1
+
+
+def test_a_run_erased_before_its_spool_is_drained_stays_erased(
+    vault: LocalStore, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that only waits in a spool is erased with --absent, and draining throws it away and says so."""
+    run_id = _left(tmp_path, SECRET)
+    monkeypatch.setenv("SEALTRACE_SPOOL", str(tmp_path / "spool"))
+    arguments = ["vault", "erase", "--run", run_id, "--reason", "art. 17", "--yes"]
+    assert run(arguments) == 3
+    assert run([*arguments, "--absent"]) == 0
+    assert "1 runs: erased 0 objects" in capsys.readouterr().out
+    assert run(["spool", "drain"]) == 0
+    assert "threw away 1 records" in capsys.readouterr().out
+    assert _json(capsys, "spool", "status")["records"] == 0
+    assert [item.key for item in vault.list("") if run_id[6:] in item.key] == [layout.tombstone_key(run_id)]
+    assert run(["show", run_id]) == 3
+    assert "was erased" in capsys.readouterr().err
+
+
+def test_what_came_back_is_erased_again(vault: LocalStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --again what a writer stored after the erasure goes, and other runs stay."""
+    assert run(["vault", "erase", "--run", RUN, "--reason", "x", "--yes"]) == 0
+    Conversation(2, seed=3).store(vault)
+    capsys.readouterr()
+    assert _json(capsys, "vault", "erase", "--again", "--reason", "x")["objects"] == 3
+    found = _json(capsys, "vault", "erase", "--again", "--reason", "x", "--yes")
+    assert (found["runs"], found["erased"]) == ([RUN], 3)
+    assert _json(capsys, "vault", "erase", "--again", "--reason", "x", "--yes")["runs"] == []
+    assert len(VaultReader(vault).records(OTHER)) == 1
 
 
 def test_without_a_spool_the_commands_say_so(vault: LocalStore, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from ..errors import NotComparable, RunNotFound, SealtraceError
+from ..errors import NotComparable, RunErased, RunNotFound, SealtraceError
 
 __all__ = ["DIFFERENT", "NOT_FOUND", "OK", "PROBLEM", "USAGE", "code_of", "say"]
 
@@ -19,7 +19,7 @@ DIFFERENT: Final = 2
 """A rerun diverged, or two runs differ. Nothing else ends with 2."""
 
 NOT_FOUND: Final = 3
-"""There is no such run or event, or what is there cannot be compared."""
+"""There is no such run or event, or no more, or what is there cannot be compared."""
 
 USAGE: Final = 64
 """The command line was wrong; `EX_USAGE` of sysexits(3), so that it cannot be taken for a difference."""
@@ -27,7 +27,7 @@ USAGE: Final = 64
 
 def code_of(error: SealtraceError) -> int:
     """The exit code of an error that ended a command."""
-    return NOT_FOUND if isinstance(error, RunNotFound | NotComparable) else PROBLEM
+    return NOT_FOUND if isinstance(error, RunNotFound | RunErased | NotComparable) else PROBLEM
 
 
 def say(error: SealtraceError) -> None:

@@ -54,7 +54,10 @@ def drain(spool: _Spool = None, vault: Vault = None, json: AsJson = False) -> in
     else:
         for item in problems:
             typer.echo(f"✗ {item.problem}")
-        typer.echo(f"stored {len(found) - len(problems)} records in {store.url}")
+        erased = sum(item.erased for item in found)
+        typer.echo(f"stored {len(found) - len(problems) - erased} records in {store.url}")
+        if erased:
+            typer.echo(f"threw away {erased} records of runs that were erased")
     return PROBLEM if problems else OK
 
 

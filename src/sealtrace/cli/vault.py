@@ -178,22 +178,29 @@ def erase(
         typer.Option(help="A session: its `group_id` (with the key in force), or its `tag:…`.", show_default=False),
     ] = None,
     who: Annotated[str | None, typer.Option(help="Who erases; user and host by default.", show_default=False)] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="What was stored of runs since they were erased, as from a spool.")
+    ] = False,
+    absent: Annotated[
+        bool, typer.Option("--absent", help="With --run: also a run that is not in the vault, or not yet.")
+    ] = False,
     yes: _Yes = False,
     vault: Vault = None,
     json: AsJson = False,
 ) -> int:
     """Erase runs, or a session's runs, from every class and record. Says what it would do unless --yes.
 
-    The audit lines stay. What a process still has in its spool is not reached: drain spools first.
+    The audit lines stay, and a mark: what a spool still holds of the run, or a process goes on writing,
+    is never shown, and goes with --again or `vault expire`.
     """
     from ..vault import Audit, carry_out
 
     if not reason.strip():
         raise SettingsError("erasing needs a reason (--reason)", setting="reason")
     settings, store = _store(vault)
-    plan = _plan(store, settings, run or [], session)
+    plan = _plan(store, settings, run or [], session, again=again, absent=absent)
     done = 0
-    if yes and plan.objects:
+    if yes and plan.runs:
         with _progress("erasing", len(plan.objects)) as advance:
             audit = Audit(store, who=who, reason=reason)
             done = carry_out(store, plan, audit, progress=lambda count, _: advance(count))
@@ -210,15 +217,20 @@ def erase(
     return OK
 
 
-def _plan(store: Store, settings: Settings, runs: list[str], session: str | None) -> Erasure:
-    from ..vault import plan_for_runs, plan_for_session
+def _plan(
+    store: Store, settings: Settings, runs: list[str], session: str | None, *, again: bool, absent: bool
+) -> Erasure:
+    from ..vault import plan_again, plan_for_runs, plan_for_session
 
-    if bool(runs) == (session is not None):
-        raise SettingsError("say what to erase: either --run or --session")
+    if bool(runs) + (session is not None) + again != 1:
+        raise SettingsError("say what to erase: either --run or --session, or --again")
+    if again:
+        return plan_again(store)
     if session is None:
-        plan = plan_for_runs(store, runs)
-        if not plan.objects:
-            raise RunNotFound(f"nothing of {', '.join(runs)} is in {store.url}", run=runs[0])
+        plan = plan_for_runs(store, runs, absent=absent)
+        if not plan.runs:
+            hint = "; if it may still wait in a spool, erase it with --absent"
+            raise RunNotFound(f"nothing of {', '.join(runs)} is in {store.url}{hint}", run=runs[0])
         return plan
     return plan_for_session(store, session if session.startswith("tag:") else _tag(session, settings))
 

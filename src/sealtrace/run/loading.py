@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import RunNotFound, SealtraceError, SettingsError, TelemetryError, VaultDenied, VaultError
+from ..errors import RunErased, RunNotFound, SealtraceError, SettingsError, TelemetryError, VaultDenied, VaultError
 from ..event import RunEvent
 from ..settings import Settings, load_settings
 from ..telemetry.sources import Source, SpanRecord, open_source
@@ -43,6 +43,7 @@ def load(
 
     Raises:
         RunNotFound: Nothing that was searched knows it; the message says what was.
+        RunErased: It was erased from the vault, and no telemetry source has it.
         SettingsError: Neither a vault nor a telemetry source is named, or one cannot be used, or the
             settings require a reason and none is given.
         VaultError: The vault cannot be read, and no telemetry source has the run.
@@ -171,15 +172,18 @@ class _Search:
             asked_telemetry=self.source is not None and (bool(spans) or not telemetry_failed),
             read=StoredRecord.events if whole else self._outlined,
         )
-        failed = tuple(
-            Finding("denied" if isinstance(error, VaultDenied) else "unreachable", str(error))
-            for error in self.failures
-        )
+        failed = tuple(Finding(_code(error), str(error)) for error in self.failures)
         return Run(run_id, joined.records, joined.spans, (*failed, *joined.findings), self.reference.event)
 
     def _outlined(self, record: StoredRecord) -> list[RunEvent]:
         assert self.reader is not None  # the record came from it
         return outlined(record, self.reader.store)
+
+
+def _code(error: SealtraceError) -> str:
+    if isinstance(error, RunErased):
+        return "erased"
+    return "denied" if isinstance(error, VaultDenied) else "unreachable"
 
 
 def _traces(stored: list[StoredRecord]) -> list[str]:

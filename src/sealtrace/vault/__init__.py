@@ -5,15 +5,17 @@ from __future__ import annotations
 from . import layout, policies
 from .audit import Audit, AuditLine, audit_lines
 from .bucket import BucketReport, Problem, check_bucket, init_bucket
-from .erasure import Erasure, carry_out, expire, plan_for_runs, plan_for_session
+from .erasure import Erasure, carry_out, expire, plan_again, plan_for_runs, plan_for_session
 from .manifest import Manifest, RecordHeader
 from .outcome import Seal, WriterState
-from .reader import StoredRecord, VaultReader
+from .reader import VaultReader
 from .recovery import Recovered, recover, waiting
 from .signing import Signer, Verifier
 from .spool import SpoolKey
+from .stored import StoredRecord
 from .stores import LocalStore, ObjectInfo, S3Store, Store, open_store
 from .templates import cloudformation, terraform
+from .tombstones import Tombstones
 from .verify import Damage, Finding, Verification, verify_run
 from .writer import VaultWriter
 
@@ -36,6 +38,7 @@ __all__ = [
     "SpoolKey",
     "Store",
     "StoredRecord",
+    "Tombstones",
     "VaultReader",
     "VaultWriter",
     "Verification",
@@ -49,6 +52,7 @@ __all__ = [
     "init_bucket",
     "layout",
     "open_store",
+    "plan_again",
     "plan_for_runs",
     "plan_for_session",
     "policies",

@@ -121,6 +121,8 @@ def audit_lines(store: Store) -> list[AuditLine]:
     """
     out: list[AuditLine] = []
     for item in store.list(layout.AUDIT):
+        if item.key.startswith(layout.ERASED):
+            continue
         try:
             found = decode_line(store.get(item.key), item.key)
             out.append(AuditLine(**{field.name: found[field.name] for field in dataclasses.fields(AuditLine)}))

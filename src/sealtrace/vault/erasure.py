@@ -1,7 +1,8 @@
 """Forgetting: by run, by session, and by age where no lifecycle does it.
 
 An erasure is planned first and shown; carrying it out writes who erased what and why before the
-first object goes, and what came of it after the last. The audit lines stay.
+first object goes, and what came of it after the last. The audit lines stay, and a mark that keeps
+what a spool still holds of the run from coming back (see `tombstones`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from . import layout
 from .audit import Audit
 from .reader import VaultReader
 from .stores.base import ObjectInfo, Store
+from .tombstones import Tombstones
 
-__all__ = ["Erasure", "carry_out", "expire", "plan_for_runs", "plan_for_session"]
+__all__ = ["Erasure", "carry_out", "expire", "plan_again", "plan_for_runs", "plan_for_session"]
 
 _log: Final = logging.getLogger("sealtrace")
 
@@ -33,7 +35,7 @@ class Erasure:
     """What would be erased.
 
     Attributes:
-        runs: Canonical run ids that have anything in the vault.
+        runs: Canonical run ids, to be erased and marked as erased.
         objects: Every object of theirs, in every class and record.
         undecided: Records without a readable manifest whose session cannot be known; only where
             a session was asked for. They are not erased.
@@ -49,8 +51,13 @@ class Erasure:
         return sum(item.size for item in self.objects)
 
 
-def plan_for_runs(store: Store, run_ids: list[str]) -> Erasure:
+def plan_for_runs(store: Store, run_ids: list[str], *, absent: bool = False) -> Erasure:
     """Everything of these runs, whatever is under their prefixes.
+
+    Args:
+        store: The vault's store.
+        run_ids: The runs.
+        absent: Also runs of which nothing is there: they may still wait in a spool.
 
     Raises:
         VaultError: The store cannot be read.
@@ -59,7 +66,7 @@ def plan_for_runs(store: Store, run_ids: list[str]) -> Erasure:
     objects: list[ObjectInfo] = []
     for run_id in dict.fromkeys(canonical_run_id(run_id) for run_id in run_ids):
         found = [item for klass in layout.CLASSES for item in store.list(layout.run_prefix(klass, run_id))]
-        if found:
+        if found or absent:
             runs.append(run_id)
             objects += found
     return Erasure(tuple(runs), tuple(objects))
@@ -84,24 +91,43 @@ def plan_for_session(store: Store, tag: str) -> Erasure:
         with_manifest.add(record.run_id)
         if header is not None and header.group_tag == tag:
             matching.append(record.run_id)
-    everyone = {
+    plan = plan_for_runs(store, sorted(matching))
+    undecided = _everyone(store) - with_manifest - Tombstones(store).all()
+    return dataclasses.replace(plan, undecided=tuple(sorted(undecided)))
+
+
+def plan_again(store: Store) -> Erasure:
+    """What has been stored of runs since they were erased: from spools, and by processes that still ran.
+
+    Raises:
+        VaultError: The store cannot be read.
+    """
+    return plan_for_runs(store, sorted(_everyone(store) & Tombstones(store).all()))
+
+
+def _everyone(store: Store) -> set[str]:
+    """The id of every run that has anything in the vault."""
+    return {
         f"trace_{parts['run']}"
         for klass in layout.CLASSES
         for item in store.list(f"{klass}/v1/")
         if (parts := layout.parse_key(item.key)) is not None
     }
-    plan = plan_for_runs(store, sorted(matching))
-    return dataclasses.replace(plan, undecided=tuple(sorted(everyone - with_manifest)))
 
 
 def carry_out(store: Store, plan: Erasure, audit: Audit, *, progress: Progress | None = None) -> int:
     """Erase what was planned, and what was stored of the same runs since; objects erased.
+
+    The runs are marked first, so that nothing of them is shown from here on, whatever becomes of the rest.
 
     Raises:
         VaultError: Something could not be erased. What is left can be planned and erased again.
     """
     about = {"runs": list(plan.runs), "objects": len(plan.objects), "bytes": plan.bytes}
     audit.write("erase", about)
+    tombstones = Tombstones(store)
+    for run_id in plan.runs:
+        tombstones.put(run_id)
     done = 0
     while True:
         for item in plan.objects:
@@ -127,6 +153,7 @@ def expire(
 ) -> list[ObjectInfo]:
     """Delete what is past its time, for stores whose lifecycle does not; the objects concerned.
 
+    What has been stored of a run since it was erased is always past its time.
     A manifest says when its segments and itself expire; where there is none, or it cannot be read,
     an object's age and `retention` decide. Audit lines are kept as long as the meta class.
 
@@ -145,9 +172,13 @@ def expire(
 
 
 def _expired(store: Store, retention: Retention, now: dt.datetime) -> Iterator[ObjectInfo]:
-    stated = _stated_times(store)
+    stated, erased = _stated_times(store), Tombstones(store).all()
     for klass in layout.CLASSES:
         for item in store.list(f"{klass}/v1/"):
+            parts = layout.parse_key(item.key)
+            if parts is not None and f"trace_{parts['run']}" in erased:
+                yield item
+                continue
             by_age = item.modified + dt.timedelta(days=layout.days_of(klass, retention))
             if stated.get(item.key, by_age) <= now:
                 yield item

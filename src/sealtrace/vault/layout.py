@@ -4,6 +4,7 @@
 {class}/v1/{shard2}/{trace32}/{record_id}/{seq:06d}-{sha16}.jsonl.gz      segments
 meta/v1/{shard2}/{trace32}/{record_id}/manifest-{sha16}.json              last
 meta/v1/audit/{date}/{time}-{what}-{sha16}.json                           who erased or read what
+meta/v1/audit/erased/{shard2}/{trace32}.json                              this run was erased
 ```
 
 The class comes first because retention is by prefix: a bucket's lifecycle rules need no tags. The
@@ -22,6 +23,7 @@ from ..settings import Retention
 __all__ = [
     "AUDIT",
     "CLASSES",
+    "ERASED",
     "META",
     "audit_key",
     "class_of",
@@ -29,9 +31,11 @@ __all__ = [
     "expiry",
     "manifest_key",
     "parse_key",
+    "parse_tombstone",
     "record_prefix",
     "run_prefix",
     "segment_key",
+    "tombstone_key",
 ]
 
 META: Final = "meta"
@@ -39,11 +43,15 @@ CLASSES: Final = ("io", "content", META)
 AUDIT: Final = "meta/v1/audit/"
 """Prefix of the audit lines: no run's hex digits, so never taken for one."""
 
+ERASED: Final = f"{AUDIT}erased/"
+"""Prefix of the marks of erased runs: where the custodian, who may put little else, may put."""
+
 _IO: Final = frozenset({Kind.INPUT, Kind.OUTPUT})
 _KEY: Final = re.compile(
     r"(?P<klass>io|content|meta)/v1/(?P<shard>[0-9a-f]{2})/(?P<run>[0-9a-f]{32})/(?P<record>[0-9a-f]{32})/"
     r"(?:(?P<seq>[0-9]{6,9})-(?P<sha>[0-9a-f]{16})\.jsonl\.gz|manifest-(?P<manifest>[0-9a-f]{16})\.json)\Z"
 )
+_TOMBSTONE: Final = re.compile(rf"{ERASED}(?P<shard>[0-9a-f]{{2}})/(?P<run>[0-9a-f]{{32}})\.json\Z")
 
 
 def class_of(kind: Kind, retention: Retention) -> str:
@@ -93,3 +101,15 @@ def parse_key(key: str) -> dict[str, str | None] | None:
     if match is None or match["shard"] != match["run"][:2]:
         return None
     return match.groupdict()
+
+
+def tombstone_key(run_id: str) -> str:
+    """The key of the mark that says the run was erased."""
+    digits = run_hex(run_id)
+    return f"{ERASED}{digits[:2]}/{digits}.json"
+
+
+def parse_tombstone(key: str) -> str | None:
+    """The erased run's id, from the key of its mark; None if it is none."""
+    match = _TOMBSTONE.match(key)
+    return f"trace_{match['run']}" if match is not None and match["shard"] == match["run"][:2] else None

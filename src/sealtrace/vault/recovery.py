@@ -13,9 +13,11 @@ from .._version import __version__
 from ..event import RunEvent, timestamp
 from .journal import About, replay
 from .manifest import RecordHeader
+from .openrecord import OpenRecord
 from .signing import Signer
 from .spool import SpoolFile, SpoolKey, SpoolUnreadable, orphans
 from .stores.base import Store
+from .tombstones import Tombstones
 
 __all__ = ["Recovered", "recover", "waiting"]
 
@@ -31,6 +33,7 @@ class Recovered:
         record_id: Its record.
         events: Events found.
         complete: Its process had closed it, and only the storing was left.
+        erased: Its run was erased meanwhile, so it was thrown away and not stored.
         problem: Why it could not be recovered; None where it was.
     """
 
@@ -38,22 +41,39 @@ class Recovered:
     record_id: str
     events: int
     complete: bool
+    erased: bool = False
     problem: str | None = None
 
 
-def recover(root: Path, key: SpoolKey, store: Store, *, signer: Signer | None = None) -> Iterator[Recovered]:
+def recover(
+    root: Path,
+    key: SpoolKey,
+    store: Store,
+    *,
+    signer: Signer | None = None,
+    tombstones: Tombstones | None = None,
+) -> Iterator[Recovered]:
     """Store, record by record, what dead processes left, and remove it from the spool.
 
     A record whose process did not close it gets a manifest with `complete` false and status
     `incomplete`. A file that can never be read, because its key died with its process, is removed;
-    one of another named key stays for whoever has that key.
+    one of another named key stays for whoever has that key. A record whose run was erased is thrown
+    away, if these credentials may list; if not it is stored, and the reader refuses it.
+
+    Args:
+        root: The spool's directory.
+        key: Opens its files.
+        store: Where to.
+        signer: Signs the manifests.
+        tombstones: Knows which runs were erased; by default what the store says.
 
     Raises:
         VaultError: The store does not take it; it stays in the spool.
     """
+    tombstones = tombstones or Tombstones(store)
     for orphan in orphans(root):
         for file in orphan.files(key):
-            yield _recover(file, store, signer)
+            yield _recover(file, store, signer, tombstones)
 
 
 def waiting(root: Path) -> tuple[int, int]:
@@ -62,7 +82,7 @@ def waiting(root: Path) -> tuple[int, int]:
     return len(files), sum(path.stat().st_size for path in files)
 
 
-def _recover(file: SpoolFile, store: Store, signer: Signer | None) -> Recovered:
+def _recover(file: SpoolFile, store: Store, signer: Signer | None, tombstones: Tombstones) -> Recovered:
     try:
         found = replay(file)
     except SpoolUnreadable as error:
@@ -72,6 +92,9 @@ def _recover(file: SpoolFile, store: Store, signer: Signer | None) -> Recovered:
         return Recovered(run_id="", record_id=file.path.stem, events=0, complete=False, problem=str(error))
     record = found.record
     complete = record.finished
+    if tombstones.has_if_allowed(record.run_id):
+        file.remove()
+        return _recovered(record, complete=complete, erased=True)
     if not complete:
         now = timestamp(time.time_ns())
         record.cut_last(now)
@@ -81,7 +104,13 @@ def _recover(file: SpoolFile, store: Store, signer: Signer | None) -> Recovered:
         store.put(upload.key, upload.data, sha256=upload.sha256)
         record.stored()
     file.remove()
-    return Recovered(run_id=record.run_id, record_id=record.record_id, events=record.events, complete=complete)
+    return _recovered(record, complete=complete)
+
+
+def _recovered(record: OpenRecord, *, complete: bool, erased: bool = False) -> Recovered:
+    return Recovered(
+        run_id=record.run_id, record_id=record.record_id, events=record.events, complete=complete, erased=erased
+    )
 
 
 def _header(about: About, events: list[RunEvent], now: str) -> RecordHeader:

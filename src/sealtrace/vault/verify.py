@@ -12,12 +12,13 @@ import hashlib
 from collections.abc import Mapping
 from enum import IntEnum
 
-from ..errors import ObjectNotFound, RecordDamaged, VaultDenied
+from ..errors import ObjectNotFound, RecordDamaged, RunErased, VaultDenied
 from . import layout, merkle
 from .lines import inflate
 from .manifest import Manifest, SegmentInfo
-from .reader import StoredRecord, VaultReader
+from .reader import VaultReader
 from .signing import Verifier, split_signed
+from .stored import StoredRecord
 
 __all__ = ["Damage", "Finding", "Verification", "verify_run"]
 
@@ -41,6 +42,7 @@ class Damage(IntEnum):
     DENIED = 23
     INCOMPLETE = 24
     NO_RECORD = 25
+    ERASED = 26
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,7 +105,11 @@ def verify_run(
     Raises:
         VaultError: The vault cannot be read at all.
     """
-    checks = [_RecordCheck(reader, record, verifier, witness) for record in reader.records(run_id)]
+    try:
+        records = reader.records(run_id)
+    except RunErased as error:
+        return Verification(run_id, (Finding(Damage.ERASED, "", str(error)),), 0, 0, 0, 0, 0)
+    checks = [_RecordCheck(reader, record, verifier, witness) for record in records]
     findings = [finding for check in checks for finding in check.run()]
     if not checks:
         findings.append(Finding(Damage.NO_RECORD, "", f"the vault holds no record of {run_id}"))

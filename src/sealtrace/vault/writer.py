@@ -22,6 +22,7 @@ from .segment import Line, PayloadTooLarge
 from .signing import Signer
 from .spool import Spool
 from .stores.base import Store
+from .tombstones import Tombstones
 
 __all__ = ["VaultWriter"]
 
@@ -75,6 +76,7 @@ class VaultWriter:
         self._signer = Signer.from_settings(settings)
         self._spool = Spool.from_settings(settings)
         self._breaker = Breaker()
+        self._tombstones = Tombstones(store)
         self._open: dict[str, _Writing] = {}
         self._parked: dict[str, Journal] = {}
         self._held = 0
@@ -184,8 +186,8 @@ class VaultWriter:
         self._breaker.check()
         deadline = time.monotonic() + _RECOVER_AT_ONCE
         try:
-            for found in recover(spool.root, spool.key, self._store, signer=self._signer):
-                self._recovered += found.problem is None
+            for found in recover(spool.root, spool.key, self._store, signer=self._signer, tombstones=self._tombstones):
+                self._recovered += found.problem is None and not found.erased
                 if time.monotonic() > deadline:
                     self._recover_at = 0.0
                     break
