@@ -53,6 +53,10 @@ class Settings(BaseModel):
     )
     key: SecretStr | None = Field(default=None, description="secret for pseudonyms and digests, 16 bytes or more")
     enabled: bool = Field(default=True, description="off: `instrument()` does nothing")
+    reports: Path | None = Field(
+        default=None,
+        description="directory of kept reports of reruns; `rerun --keep` writes there, the viewer reads it",
+    )
 
     # capture
     keep_openai_exporter: bool = Field(default=False, description="leave the SDK's own exporter to its vendor in place")

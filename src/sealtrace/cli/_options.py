@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-__all__ = ["AsJson", "Reason", "RunArgument", "Telemetry", "Vault", "print_json"]
+__all__ = ["AsJson", "Force", "Reason", "RunArgument", "Telemetry", "Vault", "print_json"]
 
 RunArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="RUN", help="A run id, an OpenTelemetry trace id, or a link to either.")
@@ -32,6 +32,7 @@ Reason: TypeAlias = Annotated[
         help="Why the payloads are read, for the read audit; SEALTRACE_READ_REASON by default.", show_default=False
     ),
 ]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there already.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

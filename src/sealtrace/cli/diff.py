@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ._options import AsJson, Telemetry, Vault, print_json
+from .._private_file import refuse_taken, write_private
+from ._options import AsJson, Force, Telemetry, Vault, print_json
 
 __all__ = ["diff"]
 
@@ -23,6 +24,7 @@ def diff(
         Path | None, typer.Option(help="Also write one self-contained HTML file here.", show_default=False)
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List every event and difference, not only the first.")] = False,
+    force: Force = False,
     vault: Vault = None,
     telemetry: Telemetry = None,
     json: AsJson = False,
@@ -34,15 +36,17 @@ def diff(
     from ..replay.diff import diff as compare
     from ..replay.opening import open_run
 
+    if html is not None:
+        refuse_taken(html, force=force)
     one, other = (open_run(name, vault=vault, telemetry=telemetry) for name in (a, b))
     try:
         found = compare(one, other, ignore=ignore or ())
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--ignore") from error
     if html is not None:
-        from ..replay.page import to_html
+        from ..viewer.exported import diff_file
 
-        html.write_text(to_html(found), encoding="utf-8")
+        write_private(html, diff_file(found), force=force)
     if json:
         print_json(found.to_json())
     else:

@@ -11,7 +11,7 @@ from ..event import Kind, RunEvent
 from .cause import Cause
 from .divergence import EVENT_CAUSES, ReplayDiverged
 from .jsondiff import ABSENT, Difference
-from .report import Divergence, Mode, Outcome, Receipt, Report, Surface
+from .report import Divergence, Fate, Mode, Outcome, Receipt, Report, Step, Surface
 from .shape import JSON, at
 from .space import Live, Space
 from .tape import Tape, TapeFrame
@@ -198,9 +198,8 @@ class Ledger:
                 found.append(other)
         return found
 
-    def receipt(self) -> Receipt:
+    def _receipt(self, left: set[tuple[str, int]]) -> Receipt:
         """What was served and refused, by surface."""
-        left = {(event.record_id, event.seq) for event in self.unconsumed()}
         recorded: Counter[str] = Counter()
         unconsumed: Counter[str] = Counter()
         for frame in self.tape.frames.values():
@@ -222,6 +221,29 @@ class Ledger:
         }
         return Receipt(surfaces, dict(self.blocked), dict(self.redirected), self.guarded, self.touched)
 
+    def _steps(self, left: set[tuple[str, int]]) -> tuple[Step, ...]:
+        """What became of each recorded event, in the order of the record."""
+        first = self.first.divergence if self.first is not None else None
+        parted = (first.record_id, first.seq) if first is not None and first.seq is not None else None
+        records = list(dict.fromkeys(frame.record_id for frame in self.tape.roots))
+        found: list[tuple[int, Step]] = []
+        for frame in self.tape.frames.values():
+            for event in frame.replayed:
+                place = (event.record_id, event.seq)
+                fate = Fate.USED if event.seq in frame.used else Fate.UNUSED if place in left else Fate.EXCUSED
+                names = (at(event.payload, name) for name in ("tool", "name", "server"))
+                step = Step(
+                    event.record_id,
+                    event.seq,
+                    event.kind,
+                    Fate.DIVERGED if place == parted else fate,
+                    event.frame,
+                    event.agent,
+                    next((name for name in names if isinstance(name, str)), None),
+                )
+                found.append((records.index(event.record_id), step))
+        return tuple(step for _, step in sorted(found, key=lambda item: (item[0], item[1].seq)))
+
     def report(self) -> Report:
         """What came of it, so far or in the end."""
         outcome = Outcome.SAME
@@ -229,11 +251,12 @@ class Ledger:
             outcome = Outcome.DIVERGED
         elif self.refusal is not None:
             outcome = Outcome.NOT_COMPARABLE
+        left = {(event.record_id, event.seq) for event in self.unconsumed()}
         return Report(
             run_id=self.tape.run_id,
             mode=self.mode,
             outcome=outcome,
-            receipt=self.receipt(),
+            receipt=self._receipt(left),
             divergence=self.first.divergence if self.first is not None else None,
             later=self.later,
             matched=sum(
@@ -246,4 +269,5 @@ class Ledger:
             reason=str(self.refusal) if self.refusal is not None else None,
             notes=tuple(self.notes),
             live_from=self.live_from,
+            steps=self._steps(left),
         )

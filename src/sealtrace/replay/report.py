@@ -15,7 +15,7 @@ from .cause import Cause
 from .jsondiff import ABSENT, Difference
 from .shape import JSON
 
-__all__ = ["NOT_COMPARABLE", "Divergence", "Mode", "Outcome", "Receipt", "Report", "Surface"]
+__all__ = ["NOT_COMPARABLE", "Divergence", "Fate", "Mode", "Outcome", "Receipt", "Report", "Step", "Surface"]
 
 NOT_COMPARABLE: Final = 3
 """Exit code of a rerun that could not be held against its record."""
@@ -149,6 +149,50 @@ class Receipt:
         }
 
 
+class Fate(StrEnum):
+    """What became of a recorded event in the rerun."""
+
+    USED = "used"
+    """Come to, and found as recorded."""
+
+    DIVERGED = "diverged"
+    """Where the rerun and the record part."""
+
+    UNUSED = "unused"
+    """Never come to."""
+
+    EXCUSED = "left to chance"
+    """Not come to, and need not be: a race or a failure decided how far it got when it was recorded."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A recorded event that a rerun has to come to, and whether it did; metadata alone.
+
+    Attributes:
+        record_id: Its record.
+        seq: Its number there.
+        kind: Its kind.
+        fate: What became of it.
+        frame: Where in the nesting it is.
+        agent: Whose turn it was.
+        tool: The tool concerned, where there is one.
+    """
+
+    record_id: str
+    seq: int
+    kind: Kind
+    fate: Fate
+    frame: str = ""
+    agent: str | None = None
+    tool: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON, without what is not known."""
+        fields = {name: getattr(self, name) for name in ("record_id", "seq", "kind", "fate", "frame", "agent", "tool")}
+        return {name: str(v) if isinstance(v, StrEnum) else v for name, v in fields.items() if v is not None}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
     """What came of it.
@@ -168,6 +212,7 @@ class Report:
         reason: Why it is not comparable.
         notes: What limits what the report can say.
         live_from: The event from which `resume` went live.
+        steps: The recorded events in order, with what became of each.
     """
 
     run_id: str
@@ -184,6 +229,7 @@ class Report:
     reason: str | None = None
     notes: tuple[str, ...] = ()
     live_from: int | None = None
+    steps: tuple[Step, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -209,4 +255,5 @@ class Report:
             "notes": list(self.notes),
             "live_from": self.live_from,
             "receipt": self.receipt.to_json(),
+            "steps": [step.to_json() for step in self.steps],
         }
