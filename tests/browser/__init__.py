@@ -1,0 +1,1 @@
+"""The viewer in Debian's Chromium: what a reader sees, and what hostile content cannot do."""
