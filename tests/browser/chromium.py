@@ -65,6 +65,7 @@ class Browser:
     Attributes:
         driver: Selenium's.
         origin: What may be asked: the origin of the page that was opened last.
+        answers: See `listen`.
     """
 
     def __init__(self, driver: webdriver.Chrome) -> None:
@@ -139,13 +140,15 @@ class Browser:
             time.sleep(0.01)
         return answer
 
-    # what must not be
+    # what went over the wire, and what must not be
 
     def forget(self) -> None:
         """Start anew with what went wrong."""
         self._past_dialogs(lambda: self.driver.get("about:blank"))
         self.driver.get_log("browser")
         self.driver.get_log("performance")
+        self._trouble: list[str] = []
+        self.answers: list[tuple[str, int]] = []
 
     def trouble(self, *, status: int = 200) -> list[str]:
         """What went wrong since it was asked last: errors, foreign requests, dialogs, windows, strange elements.
@@ -160,12 +163,27 @@ class Browser:
             for entry in self.driver.get_log("browser")
             if entry["level"] in ("SEVERE", "WARNING") and (status == 200 or answered not in entry["message"])
         ]
-        for entry in self.driver.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            found += self._told(message["method"], message["params"])
+        self.listen()
+        found += self._trouble
+        self._trouble = []
         if len(self.driver.window_handles) != 1:
             found.append(f"{len(self.driver.window_handles)} windows")
         return found + strange
+
+    def listen(self) -> list[tuple[str, int]]:
+        """Address and status of every answer since `forget`, in order."""
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            method, params = message["method"], message["params"]
+            if method in ("Network.requestWillBeSent", "Network.webSocketCreated"):
+                url = params["url"] if "url" in params else params["request"]["url"]
+                if not url.startswith(self.origin):
+                    self._trouble.append(f"request: {url[:200]}")
+            elif method == "Network.responseReceived":
+                self.answers.append((params["response"]["url"], params["response"]["status"]))
+            elif method == "Page.javascriptDialogOpening":
+                self._trouble.append(f"dialog: {params.get('message', '')[:200]}")
+        return self.answers
 
     def _past_dialogs(self, command: Callable[[], T]) -> T:
         """The driver dismisses a dialog and fails what it was asked meanwhile: ask again."""
@@ -173,14 +191,6 @@ class Browser:
             with contextlib.suppress(UnexpectedAlertPresentException):
                 return command()
         raise AssertionError("the page goes on opening dialogs")
-
-    def _told(self, method: str, params: dict[str, Any]) -> Iterator[str]:
-        if method in ("Network.requestWillBeSent", "Network.webSocketCreated"):
-            url = params["url"] if "url" in params else params["request"]["url"]
-            if not url.startswith(self.origin):
-                yield f"request: {url[:200]}"
-        elif method == "Page.javascriptDialogOpening":
-            yield f"dialog: {params.get('message', '')[:200]}"
 
 
 _LOADED = "return document.readyState === 'complete'"

@@ -2,53 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from .chromium import Browser
 from .hostile import PAYLOADS
-
-
-class Naive:
-    """A server whose page is the content itself.
-
-    Attributes:
-        content: What it shows.
-        url: Where.
-    """
-
-    def __init__(self) -> None:
-        self.content = ""
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = f"<!doctype html><title>x</title><main>{outer.content}".encode("utf-8", "replace")
-                self.send_response(200 if self.path == "/" else 204)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+from .naive import Naive
 
 
 @pytest.fixture(scope="module")
 def naive() -> Iterator[Naive]:
-    """A running one."""
-    server = Naive()
-    thread = threading.Thread(target=server.server.serve_forever)
-    thread.start()
-    yield server
-    server.server.shutdown()
-    thread.join()
-    server.server.server_close()
+    """A page that escapes nothing."""
+    with Naive().running() as running:
+        yield running
 
 
 @pytest.mark.parametrize(
@@ -75,10 +42,10 @@ def test_each_sign_is_seen(window: Browser, naive: Naive, content: str, sign: st
     """What hostile content can do is told, each by its own words; a plain page is told nothing of."""
     window.forget()
     naive.content = "plain"
-    window.open(naive.url)
+    window.open(f"http://127.0.0.1:{naive.port}/")
     assert window.trouble() == []
     naive.content = content
-    window.open(naive.url)
+    window.open(f"http://127.0.0.1:{naive.port}/")
     assert sign in "\n".join(window.until(window.trouble, "nothing was told"))
     for handle in window.driver.window_handles[1:]:
         window.driver.switch_to.window(handle)
@@ -94,7 +61,7 @@ def test_the_corpus_bites(window: Browser, naive: Naive) -> None:
     harmless = []
     for text in tried:
         naive.content = text
-        window.open(naive.url)
+        window.open(f"http://127.0.0.1:{naive.port}/")
         if not window.trouble():
             harmless.append(text)
     assert len(tried) >= 130
