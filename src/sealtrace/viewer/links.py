@@ -1,0 +1,51 @@
+"""Addresses of the viewer's own pages; `sealtrace export` has addresses of its own."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from ..event import RunEvent
+from ..run import Run
+
+__all__ = ["Links"]
+
+
+class Links:
+    """Addresses of a run's pages.
+
+    Args:
+        run: The run.
+        wanted: The words its lines are narrowed to; kept from page to page.
+    """
+
+    def __init__(self, run: Run, wanted: str = "") -> None:
+        self._run = run
+        self._wanted = wanted
+        self._several = len(run.records) > 1
+
+    def run(self) -> str:
+        """The run's own page."""
+        return f"/runs/{self._run.id}"
+
+    def event(self, event: RunEvent, *, view: str | None = None) -> str | None:
+        """The run's page at an event."""
+        return self._with({"event": str(event.seq), **self._record(event), "view": view, "q": self._wanted or None})
+
+    def json(self, event: RunEvent) -> str | None:
+        """The event as JSON; None where there is nothing to ask."""
+        return f"{self.run()}/events/{event.seq}.json{_query(self._record(event))}"
+
+    def lines(self, first: int) -> str | None:
+        """The page with the lines from a number on; None where all are there."""
+        return self._with({"line": str(first), "q": self._wanted or None})
+
+    def _record(self, event: RunEvent) -> dict[str, str | None]:
+        return {"record": event.record_id if self._several else None}
+
+    def _with(self, parameters: dict[str, str | None]) -> str:
+        return f"{self.run()}{_query(parameters)}"
+
+
+def _query(parameters: dict[str, str | None]) -> str:
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
