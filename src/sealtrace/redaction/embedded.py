@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any, Final
 
-__all__ = ["parsed", "written"]
+__all__ = ["own_name", "parsed", "written"]
+
+_LARGEST: Final = sys.float_info.max
+_AGAIN: Final = re.compile(r"\x00[\x00\x01]+\Z")
+"""Ends the name of a member whose object has another of that name: two of one name are two values, not one."""
+
+_COUNT: Final = str.maketrans("01", "\x00\x01")
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class _UnusualError(ValueError):
+    """Is JSON, but not as anybody writes it."""
+
+
+def _usual(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
-        raise ValueError("duplicate keys: searched as text instead")
+        raise _UnusualError
+    return out
+
+
+def _all_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    met: dict[str, int] = {}
+    for name, value in pairs:
+        count = met.get(name, 0)
+        met[name] = count + 1
+        out[f"{name}\x00{f'{count:b}'.translate(_COUNT)}" if count else name] = value
+    if len(out) != len(pairs):
+        raise ValueError("a name that looks like a second one of another name: searched as text instead")
     return out
 
 
@@ -22,12 +45,24 @@ def _not_json(constant: str) -> Any:
 
 def _finite(text: str) -> float:
     value = float(text)
-    if value in {float("inf"), float("-inf")}:
-        raise ValueError("a number too large to keep: searched as text instead")
+    if abs(value) > _LARGEST:
+        raise _UnusualError
     return value
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_not_json, parse_float=_finite)
+def _largest(text: str) -> float:
+    """As much of the number as there is room for."""
+    return max(-_LARGEST, min(_LARGEST, float(text)))
+
+
+def _whole(text: str) -> float:
+    return int(text) if len(text) < 4000 else _largest(text)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_usual, parse_constant=_not_json, parse_float=_finite)
+_PATIENT: Final = json.JSONDecoder(
+    object_pairs_hook=_all_of, parse_constant=_not_json, parse_float=_largest, parse_int=_whole
+)
 
 
 def parsed(text: str) -> Any:
@@ -37,8 +72,32 @@ def parsed(text: str) -> Any:
         return None
     try:
         return _DECODER.decode(stripped)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    except ValueError:  # ours, or a number of more digits than the interpreter reads
+        pass
+    try:
+        return _PATIENT.decode(stripped)
     except (ValueError, RecursionError):
         return None
+
+
+def own_name(name: str) -> str:
+    """The name as it was read: without what tells it from the first of that name."""
+    return _AGAIN.sub("", name) if "\x00" in name else name
+
+
+class _Doubled(dict[str, Any]):
+    """Written with a name as often as it was read."""
+
+    def items(self) -> Any:
+        return [(own_name(name), value) for name, value in super().items()]
+
+
+def _doubled(value: Any) -> Any:
+    if type(value) is dict:
+        return _Doubled({name: _doubled(item) for name, item in value.items()})
+    return [_doubled(item) for item in value] if type(value) is list else value
 
 
 def written(value: Any, like: str) -> str:
@@ -48,9 +107,14 @@ def written(value: Any, like: str) -> str:
         separators = (",", ": ")
     else:
         separators = (", " if re.search(r"[\"\d\]}el], ", like) else ",", ": " if '": ' in like else ":")
-    return json.dumps(
-        value,
-        ensure_ascii=like.isascii() and "\\u" in like,
-        indent=indent[1] if indent else None,
-        separators=separators,
-    )
+
+    def text(value: Any) -> str:
+        return json.dumps(
+            value,
+            ensure_ascii=like.isascii() and "\\u" in like,
+            indent=indent[1] if indent else None,
+            separators=separators,
+        )
+
+    out = text(value)
+    return text(_doubled(value)) if "\\u0000" in out else out

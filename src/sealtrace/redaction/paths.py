@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from .embedded import own_name
 from .policy import FieldRule
 
 __all__ = ["PathRules"]
@@ -42,7 +43,7 @@ class PathRules:
             return self._known[path]
         except KeyError:
             pass
-        dotted = ".".join(name for name in path if name)
+        dotted = ".".join(own_name(name) for name in path if name)
         found = next((rule for pattern, rule in self._rules if pattern.fullmatch(dotted)), None)
         if len(self._known) < 4096:
             self._known[path] = found
