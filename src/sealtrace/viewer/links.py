@@ -31,6 +31,18 @@ class Links:
         """The run's page at an event."""
         return self._with({"event": str(event.seq), **self._record(event), "view": view, "q": self._wanted or None})
 
+    def anchor(self, event: RunEvent) -> str:  # noqa: ARG002 - where one event is open, it needs no number
+        """What the event's panel is called on its page."""
+        return "panel"
+
+    def compare(self) -> str | None:
+        """Where the run can be held against another; None where there is no such place."""
+        return f"/compare?a={self._run.id}"
+
+    def export(self) -> str | None:
+        """The run as a file; None where it is one."""
+        return f"{self.run()}/export"
+
     def json(self, event: RunEvent) -> str | None:
         """The event as JSON; None where there is nothing to ask."""
         return f"{self.run()}/events/{event.seq}.json{_query(self._record(event))}"

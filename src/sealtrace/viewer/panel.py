@@ -55,12 +55,13 @@ def panel(read: Read, other: Read | None, calls: Calls, links: Links, *, view: s
         view: `text`, or `json` for the payload as it is stored.
     """
     event = read.event
+    name = links.anchor(event)
     return tag(
         "article",
         _head(event, calls, links, view),
         tag("div", _json_view(read) if view == "json" else _body(read, other, calls, links), class_="payload"),
         _envelope(event),
-        id="panel", tabindex="-1", aria_labelledby="panel-title", class_=f"panel k-{event.kind.value}",
+        id=name, tabindex="-1", aria_labelledby=f"{name}-title", class_=f"panel k-{event.kind.value}",
         data_seq=event.seq, data_record=event.record_id, data_view=view,
     )  # fmt: skip
 
@@ -69,7 +70,7 @@ def _head(event: RunEvent, calls: Calls, links: Links, view: str) -> Html:
     words = [word for word in (event.agent, event.model, event.call_id) if word]
     return tag(
         "header",
-        tag("h2", tag("span", f"#{event.seq}", class_="number"), " ", _named(event), id="panel-title"),
+        tag("h2", tag("span", f"#{event.seq}", class_="number"), " ", _named(event), id=f"{links.anchor(event)}-title"),
         tag("p", [[tag("span", word[:120], class_="word"), " "] for word in words], _state(event), class_="about"),
         tag("p", list(_ties(event, calls, links)), class_="ties"),
         _views(event, links, view),

@@ -13,7 +13,7 @@ from .html import Child, Html, tag
 from .links import Links
 from .rail import Axis, Line, Rail
 
-__all__ = ["CHUNK", "Page", "head_of", "rail_of", "run_body"]
+__all__ = ["CHUNK", "Page", "head_of", "rail_of", "rail_piece", "run_body"]
 
 CHUNK: Final = 250
 """Lines that are sent together; the rest of a long run follows when it is scrolled to."""
@@ -61,7 +61,7 @@ def run_body(page: Page, selected: Child) -> Html:
     """Everything of the page but its shell: `selected` is the panel of the event that is open."""
     return tag(
         "div",
-        head_of(page.run),
+        head_of(page.run, page.links),
         tag(
             "div",
             tag("nav", _finder(page), rail_of(page), aria_label="Events of the run", class_="events"),
@@ -76,19 +76,21 @@ def run_body(page: Page, selected: Child) -> Html:
 # the head
 
 
-def head_of(run: Run) -> Html:
+def head_of(run: Run, links: Links) -> Html:
     """What the run was, and what is wrong with its record."""
     return tag(
         "header",
         tag("h1", run.workflow or "Run"),
         tag("p", tag("code", run.id, class_="id"), class_="which"),
-        tag("dl", [tag("div", tag("dt", name), tag("dd", found)) for name, found in _facts(run)], class_="summary"),
+        tag(
+            "dl", [tag("div", tag("dt", name), tag("dd", fact)) for name, fact in _facts(run, links)], class_="summary"
+        ),
         _findings(run),
         class_="run-head",
     )
 
 
-def _facts(run: Run) -> Iterator[tuple[str, Child]]:
+def _facts(run: Run, links: Links) -> Iterator[tuple[str, Child]]:
     yield "record", tag("span", run.status.value, class_=f"mark {_TONE[run.status]}")
     yield "outcome", tag("span", run.outcome, class_="mark quiet" if run.outcome == "ok" else "mark bad")
     yield "began", (run.started_at or "not known")[:19].replace("T", " ")
@@ -104,7 +106,10 @@ def _facts(run: Run) -> Iterator[tuple[str, Child]]:
     yield "redacted", _redactions(run.events) or "nothing"
     if run.trace_ids:
         yield "traces", ", ".join(run.trace_ids[:3])
-    yield "compare", tag("a", "with another run", href=f"/compare?a={run.id}")
+    if (address := links.compare()) is not None:
+        yield "compare", tag("a", "with another run", href=address)
+    if (address := links.export()) is not None:
+        yield "export", tag("a", "as one HTML file", href=address)
 
 
 _TONE: Final = {
@@ -182,6 +187,13 @@ def rail_of(page: Page) -> Html:
         else:
             pieces.append(_waiting(start, len(part), page.links))
     return tag("div", _scale(page.rail.axes[lines[0].axis]), pieces, class_="rail")
+
+
+def rail_piece(page: Page) -> Html | None:
+    """One piece of the lines alone, for a page that has the others."""
+    start = (page.first or 0) // CHUNK * CHUNK
+    part = page.lines[start : start + CHUNK]
+    return _piece(page, part, start) if part else None
 
 
 def _position(page: Page) -> int:
