@@ -200,6 +200,51 @@ class Forged:
             )
 
 
+class Long:
+    """A run of thousands of events: one agent after another, each with a conversation of its own.
+
+    Attributes:
+        run_id: The run's id.
+        events: Its events.
+    """
+
+    def __init__(self, count: int, *, turns: int = 25, run_id: str = f"trace_{'1a' * 16}") -> None:
+        self.run_id = run_id
+        self.events: list[RunEvent] = []
+        self._whole = Conversation(turns, run_id=run_id)
+        begin, number = time.time_ns() - count * 10**9, 0
+        while len(self.events) < count:
+            part = Conversation(turns, run_id=run_id, seed=number)
+            for event in part.events:
+                seq = len(self.events)
+                self.events.append(
+                    dataclasses.replace(
+                        event,
+                        record_id=self._whole.record_id,
+                        seq=seq,
+                        frame=f"run:{number}",
+                        ts=timestamp(begin + seq * 10**9),
+                        duration_ms=900.0,
+                        parent_seq=None if event.parent_seq is None else seq - 1,
+                    )
+                )
+            number += 1
+        self.events = self._whole.events = self.events[:count]
+
+    def store(self, store: Store) -> None:
+        """Write the whole record."""
+        self._whole.store(store)
+
+    def spans(self) -> Iterator[Any]:
+        """Its spans, at the times of its events."""
+        begin = time.time_ns() - len(self.events) * 10**9
+        seqs = {event.span_id: event.seq for event in self.events}
+        for item in spans_of(self._whole):
+            start = begin + seqs.get(item.span_id, 0) * 10**9
+            length = 900_000_000 if item.span_id in seqs else len(self.events) * 10**9
+            yield dataclasses.replace(item, start_ns=start, end_ns=start + length)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shelf:
     """Runs of every state, in one vault and one trace file.

@@ -1,0 +1,181 @@
+"""Hostile content on every page is text: nothing runs, nothing is asked for, nothing pops up, all of it can be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import sealtrace
+from run.halves import write_otlp
+from sealtrace.cli import app
+from sealtrace.run import Run
+from sealtrace.telemetry import OTLPFileSpanExporter
+from sealtrace.vault.stores import LocalStore
+
+from .chromium import Browser
+from .hostile import PAYLOADS
+from .runs import Forged, hostile_desk, record
+from .serving import Viewer, serving
+from .visible import missing
+
+SMALL = [payload.text for payload in PAYLOADS if payload.kind != "huge"]
+
+
+class Den:
+    """Hostile runs and a viewer on them.
+
+    Attributes:
+        vault: The vault's address.
+        telemetry: The source's address.
+        forged: A run with hostile names everywhere, as only who may write could make it.
+        recorded: A run that the SDK took part in.
+        viewer: The viewer.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.vault = (folder / "hostile").as_uri()
+        self.telemetry = f"otlp+{(folder / 'hostile.jsonl').as_uri()}"
+        self.forged = f"trace_{'f0' * 16}"
+        self.recorded = record(hostile_desk, self.vault, OTLPFileSpanExporter(folder / "hostile.jsonl"))
+        forged = Forged(SMALL, self.forged)
+        forged.store(LocalStore(folder / "hostile"))
+        spans = list(forged.spans())
+        for number, text in enumerate(SMALL):
+            other = Forged([text] * 8, f"trace_{number:032x}")
+            spans += list(other.spans())[:3]
+            if number % 6 == 0:
+                other.store(LocalStore(folder / "hostile"))
+        write_otlp(folder / "more.jsonl", spans)
+        with (folder / "hostile.jsonl").open("a", encoding="utf-8") as out:
+            out.write((folder / "more.jsonl").read_text(encoding="utf-8"))
+
+    def load(self, run_id: str) -> Run:
+        """A run, as anybody else would read it."""
+        return sealtrace.load(run_id, vault=self.vault, telemetry=self.telemetry)
+
+
+@pytest.fixture(scope="module")
+def den(folder: Path) -> Den:
+    """The runs."""
+    return Den(folder)
+
+
+@pytest.fixture(scope="module")
+def den_viewer(den: Den, folder: Path) -> Iterator[Viewer]:
+    """A viewer with both halves."""
+    with serving(folder, den.vault, den.telemetry) as running:
+        yield running
+
+
+def test_there_are_enough() -> None:
+    """At least two hundred different payloads, of every sort that is asked for."""
+    assert len({payload.text for payload in PAYLOADS}) == len(PAYLOADS) >= 200
+    assert len({payload.kind for payload in PAYLOADS}) >= 10
+
+
+@pytest.mark.parametrize("which", ["forged", "recorded"])
+def test_every_event_by_keyboard(browser: Browser, den: Den, den_viewer: Viewer, which: str) -> None:
+    """Walking through a hostile run with j, each event's payload is there to be read, and nothing else happens."""
+    run = den.load(getattr(den, which))
+    browser.open(den_viewer.run(run.id))
+    shown: set[int] = set()
+    unseen: dict[int, list[str]] = {}
+    while True:
+        seq = _open_event(browser)
+        assert seq not in shown
+        shown.add(seq)
+        text = browser.script("return document.querySelector('#panel').textContent")
+        if lost := missing(run.event(seq).payload, text):
+            unseen[seq] = lost
+        assert browser.trouble() == [], f"at event {seq}"
+        if len(shown) == len(run.events):
+            break
+        browser.press("j")
+        browser.until(lambda before=seq: _open_event(browser) != before, f"no event after {seq}")
+    assert unseen == {}
+
+
+def test_as_json_and_narrowed_down(browser: Browser, den: Den, den_viewer: Viewer) -> None:
+    """The JSON view of an event, and the run's lines narrowed down to a hostile word, are text as well."""
+    run = den.load(den.forged)
+    for event in run.events[:: max(1, len(run.events) // 40)]:
+        browser.open(f"{den_viewer.run(run.id, event.seq)}&view=json")
+        text = browser.script("return document.querySelector('#panel').textContent")
+        assert missing(event.payload, text) == []
+        assert browser.trouble() == []
+    browser.open(den_viewer.run(run.id))
+    for word in SMALL[:: max(1, len(SMALL) // 20)]:
+        field = browser.one("#find")
+        browser.script("arguments[0].value = arguments[1]; arguments[0].form.submit()", field, word)
+        browser.until(lambda: browser.script("return document.readyState === 'complete'"), "it does not load")
+        assert browser.trouble() == []
+
+
+@pytest.mark.parametrize("half", ["telemetry", "vault"])
+def test_the_list_of_runs(browser: Browser, den: Den, folder: Path, half: str) -> None:
+    """Names of runs, agents and tools in the list are text, whichever half they come from."""
+    places = (None, den.telemetry) if half == "telemetry" else (den.vault, None)
+    with serving(folder, *places) as viewer:
+        browser.open(f"{viewer.url}/runs?limit=1000")
+        rows = browser.all("tbody tr")
+        assert len(rows) >= len(SMALL) // 6
+        text = browser.script("return document.body.textContent")
+        found = [word for word in SMALL if not missing(word[:60], text)]
+        assert len(found) >= len(rows) // 2
+        assert browser.trouble() == []
+
+
+@pytest.mark.parametrize("half", ["telemetry", "vault"])
+def test_either_half_alone(browser: Browser, den: Den, folder: Path, half: str) -> None:
+    """A hostile run opens from its spans alone and from its payloads alone."""
+    places = (None, den.telemetry) if half == "telemetry" else (den.vault, None)
+    with serving(folder, *places) as viewer:
+        for run_id in (den.forged, den.recorded):
+            browser.open(viewer.run(run_id))
+            browser.one("#panel")
+            assert browser.trouble() == []
+
+
+def test_compared(browser: Browser, den: Den, den_viewer: Viewer, folder: Path) -> None:
+    """Two hostile runs compared are text, in the viewer and in the file."""
+    browser.open(f"{den_viewer.url}/compare?a={den.forged}&b={den.recorded}")
+    assert "DIFFERENT" in browser.text
+    assert browser.trouble() == []
+    out = folder / "diff.html"
+    _sealtrace("diff", den.forged, den.recorded, den, "--html", str(out), code=2)
+    browser.open(out.as_uri())
+    assert "DIFFERENT" in browser.text
+    assert browser.trouble() == []
+
+
+@pytest.mark.parametrize("which", ["forged", "recorded"])
+def test_exported(browser: Browser, den: Den, folder: Path, which: str) -> None:
+    """The exported file of a hostile run is text, is one file, and asks for nothing."""
+    run = den.load(getattr(den, which))
+    out = folder / f"{which}.html"
+    _sealtrace("export", run.id, den, "--html", str(out))
+    browser.open(out.as_uri())
+    text = browser.script("return document.body.textContent")
+    payloads = [event.payload for event in run.events]
+    assert missing(payloads, text) == []
+    assert browser.trouble() == []
+
+
+def _open_event(browser: Browser) -> int:
+    return int(browser.one("#panel").get_attribute("data-seq") or "")
+
+
+def _sealtrace(command: str, *arguments: Any, code: int = 0) -> None:
+    words = [command]
+    for argument in arguments:
+        words += (
+            ["--vault", argument.vault, "--telemetry", argument.telemetry] if isinstance(argument, Den) else [argument]
+        )
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == code, done.output
+    assert json.dumps(done.output).isascii()
