@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 from ..errors import SettingsError
 from .detector import Detector
 from .detectors import built_in
 from .engine import AnchorEngine, Engine, Found, PlainEngine
+from .opinions import Opinion, kingfisher, presidio
 from .policy import Policy
 
 __all__ = ["Composite", "build_engine"]
@@ -17,7 +19,13 @@ __all__ = ["Composite", "build_engine"]
 class Composite:
     """Several engines as one.
 
+    Args:
+        engines: All of them.
+        rules: Describes the rules, for the ruleset hash.
+        off: Kinds that are let through.
+
     Attributes:
+        own: The same without second opinions, which may take their time and are not for the agent's thread.
         rules: Describes the rules, for the ruleset hash.
     """
 
@@ -27,6 +35,14 @@ class Composite:
         self._engines = engines
         self._off = off
         self.rules = rules
+        mine = [engine for engine in engines if not isinstance(engine, Opinion)]
+        self.own: Composite = self if len(mine) == len(engines) else Composite(mine, rules, off)
+
+    def prepare(self) -> None:
+        """Do now what the first search would otherwise wait for: compile patterns, start processes."""
+        for engine in self._engines:
+            if isinstance(engine, _Prepared):
+                engine.prepare()
 
     def find(self, text: str, depth: int = 0) -> list[Found]:
         """See `Engine`."""
@@ -34,8 +50,17 @@ class Composite:
         return [item for item in found if item[2] not in self._off] if self._off else found
 
 
-def build_engine(policy: Policy) -> Composite:
+@runtime_checkable
+class _Prepared(Protocol):
+    def prepare(self) -> None: ...
+
+
+def build_engine(policy: Policy, *, seconds: float = 5.0) -> Composite:
     """The engine for a policy.
+
+    Args:
+        policy: What it asks for.
+        seconds: How long a second opinion may take over one search.
 
     Raises:
         SettingsError: An engine or a second opinion that the policy names is not installed, or there
@@ -48,7 +73,7 @@ def build_engine(policy: Policy) -> Composite:
         from .custom import CustomEngine  # noqa: PLC0415 - the module needs an extra
 
         engines.append(CustomEngine(policy.detectors))
-    engines += [_second_opinion(name) for name in sorted(policy.also)]
+    engines += [_second_opinion(name, policy, seconds) for name in sorted(policy.also)]
     rules = repr([(item.name, item.kind, item.pattern) for item in detectors])
     return Composite(engines, rules, off)
 
@@ -71,13 +96,11 @@ def _hyperscan(detectors: tuple[Detector, ...]) -> Engine:
     return HyperscanEngine(detectors)
 
 
-def _second_opinion(name: str) -> Engine:
+def _second_opinion(name: str, policy: Policy, seconds: float) -> Engine:
     module, extra = {"kingfisher": ("kingfisher_sdk", "secrets"), "presidio": ("presidio_analyzer", "presidio")}[name]
     if importlib.util.find_spec(module) is None:
         raise _missing(f"a second opinion from {name}", extra)
-    from .opinions import Kingfisher, Presidio  # noqa: PLC0415 - extras
-
-    return Kingfisher() if name == "kingfisher" else Presidio()
+    return kingfisher(seconds) if name == "kingfisher" else presidio(policy.presidio_model, seconds)
 
 
 def _missing(what: str, extra: str) -> SettingsError:

@@ -108,6 +108,7 @@ class Policy(BaseModel):
         overrides: What is different for some agents and tools.
         engine: What searches: `auto` is the fastest installed, `anchors` needs nothing.
         also: Second opinions, each an extra: `kingfisher` (`[secrets]`), `presidio` (`[presidio]`).
+        presidio_model: The spaCy model that Presidio uses, by the name of its package.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -122,6 +123,7 @@ class Policy(BaseModel):
     overrides: tuple[Override, ...] = ()
     engine: Literal["auto", "anchors", "hyperscan", "plain"] = "auto"
     also: frozenset[Literal["kingfisher", "presidio"]] = frozenset()
+    presidio_model: str = Field(default="en_core_web_sm", pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
 
     @field_validator("off")
     @classmethod
