@@ -509,3 +509,25 @@ def test_the_users_own_runner_call_in_a_thread_is_covered(vault_url: str) -> Non
     run = record(scenario, vault_url)
     session, _ = again(scenario, run)
     assert session.report.outcome is Outcome.SAME
+
+
+def test_what_the_sdk_does_at_its_first_use_is_no_divergence(vault_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK makes its trace provider late, and what that imports may start a process: not the user's doing."""
+    import agents.tracing.processors
+    import agents.tracing.setup
+
+    async def scenario(world: World) -> Any:
+        return await world.run(Agent(name="A", instructions="x", model=world.model([say("ok")])), "hi")
+
+    run = record(scenario, vault_url)
+    real = agents.tracing.processors.default_processor
+
+    def slow_to_import() -> Any:
+        subprocess.run([sys.executable, "-c", ""], check=True)
+        return real()
+
+    monkeypatch.setattr(agents.tracing.processors, "default_processor", slow_to_import)
+    monkeypatch.setattr(agents.tracing.setup, "GLOBAL_TRACE_PROVIDER", None)
+    session, _ = again(scenario, run)
+    assert session.report.outcome is Outcome.SAME
+    assert session.report.receipt.blocked == {}

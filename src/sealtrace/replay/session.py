@@ -7,6 +7,8 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any, Final, Self
 
+from agents.tracing import get_trace_provider
+
 from ..agents_sdk import compat, seams
 from ..agents_sdk.frames import FRAME
 from ..errors import NotComparable
@@ -119,6 +121,8 @@ class ReplaySession:
             raise NotComparable(
                 f"openai-agents {report.sdk_version} lacks what a rerun stands on ({missing}); see `sealtrace doctor`"
             )
+        # Made at its first use, it would import what starts processes (trio asks ldconfig) under the guard.
+        get_trace_provider()
         seams.install()
         open_guard()
         self._tokens = [
