@@ -97,9 +97,9 @@ def assert_inert(source, *, elements=frozenset(), attributes=frozenset()):
     return page
 
 
-def assert_stands_alone(source):
+def assert_stands_alone(source, *, elements=frozenset(), attributes=frozenset()):
     """The page's policy names its own style sheet by hash and allows nothing else; returns it, parsed."""
-    page = assert_inert(source)
+    page = assert_inert(source, elements=elements, attributes=attributes)
     styles = re.findall(r"<style>(.*?)</style>", source, re.DOTALL)
     assert len(styles) == 1
     assert "@import" not in styles[0]
