@@ -283,11 +283,9 @@ def test_the_real_kingfisher_is_not_told_to_look_away() -> None:
     """A comment that silences it elsewhere does not here: prompt text could hold one."""
     opinion = opinions.kingfisher(60)
     opinion.prepare()
-    key = "AKIAIOSFODNN7EXAMPLQ"
+    key = "glpat-q8Zt3LmN7pXv2RkW9sYd"
     try:
-        assert [(start, end, kind) for start, end, kind, _ in opinion.find(f"é {key} # kingfisher:ignore")] == [
-            (2, 22, "SECRET")
-        ]
+        assert opinion.find(f"é {key} # kingfisher:ignore") == [(2, 28, "SECRET", 10_000)]
     finally:
         opinion._aside.close()
 
