@@ -107,6 +107,13 @@ class Settings(BaseModel):
     verify_keys: Path | None = Field(
         default=None, description="PEM file with the Ed25519 public keys whose signatures count"
     )
+    envelope_key: str | None = Field(
+        default=None,
+        description="encrypt payloads under a key per record, wrapped by this: `kms:KEY` or `file:/path`; none: not",
+    )
+    previous_envelope_keys: tuple[str, ...] = Field(
+        default=(), description="earlier envelope keys, with which records can still be read"
+    )
     spool: Path | None = Field(
         default=None, description="directory for what waits for the vault, encrypted under `key`; none: memory only"
     )
@@ -122,6 +129,12 @@ class Settings(BaseModel):
     connect_timeout: float = Field(default=3.0, gt=0, description="seconds")
     read_timeout: float = Field(default=10.0, gt=0, description="seconds")
     max_attempts: int = Field(default=3, ge=1, le=10, description="tries per request")
+
+    # viewer
+    viewer_token: SecretStr | None = Field(
+        default=None,
+        description="what visitors of `sealtrace serve` have to show, 16 characters or more; none: nothing",
+    )
 
 
 def load_settings(arguments: Mapping[str, Any] | None = None, *, environ: Mapping[str, str] | None = None) -> Settings:

@@ -102,7 +102,6 @@ def document(title: str, body: Child, *, head: Child = None, **attributes: Attri
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
         head,
@@ -110,7 +109,7 @@ def document(title: str, body: Child, *, head: Child = None, **attributes: Attri
     return f"<!doctype html>\n{tag('html', top, tag('body', body, **attributes), lang='en')}\n"
 
 
-def page(title: str, body: Child, *, nav: Child = None, current: str | None = None) -> str:
+def page(title: str, body: Child, *, nav: Child = None, current: str | None = None, head: Child = None) -> str:
     """A page of the served viewer: a way past the head, the head, and what `body` says.
 
     Args:
@@ -118,14 +117,16 @@ def page(title: str, body: Child, *, nav: Child = None, current: str | None = No
         body: Inside of `main`; begins with an `h1`.
         nav: What else stands in the head, such as a link back to the run.
         current: The address of the page, to mark it in the head.
+        head: What else the document's head holds.
     """
     places = (("/runs", "Runs"), ("/compare", "Compare"))
     links = [
         tag("a", name, href=address, aria_current="page" if address == current else None) for address, name in places
     ]
-    head = [
+    top = [
         tag("link", rel="stylesheet", href="/static/viewer.css"),
         tag("script", src="/static/viewer.js", defer=True),
+        head,
     ]
     shell = [
         tag("a", "Skip to content", href="#main", class_="skip"),
@@ -135,4 +136,4 @@ def page(title: str, body: Child, *, nav: Child = None, current: str | None = No
         ),
         tag("main", body, id="main", tabindex="-1"),
     ]  # fmt: skip
-    return document(f"{title} · sealtrace", shell, head=head)
+    return document(f"{title} · sealtrace", shell, head=top)

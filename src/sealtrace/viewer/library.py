@@ -11,16 +11,17 @@ import dataclasses
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, Final
 
 from ..errors import SealtraceError, VaultDenied
 from ..event import RunEvent
-from ..run import OpenedRun, open_run
+from ..run import OpenedRun, Run, open_run
 from ..run.listing import RunRow, list_runs
 from ..settings import Settings
 from ..telemetry.sources import RunQuery, Source, open_source
 from ..vault import Audit, Store, VaultReader, open_store
+from .calls import Calls
 from .rail import Rail
 
 __all__ = ["Library", "OpenRun", "ReasonNeeded"]
@@ -49,12 +50,14 @@ class OpenRun:
         opened: The run and where its payloads lie.
         rail: Its lines.
         at: When it was opened, by the monotonic clock.
+        calls: How its events hang together.
         lock: Held while a payload is read: a record's reader is for one thread at a time.
     """
 
     opened: OpenedRun
     rail: Rail
     at: float
+    calls: Calls
     lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
     @property
@@ -102,7 +105,8 @@ class Library:
     @property
     def places(self) -> str:
         """Where is looked, for people."""
-        named = [place for place in (self.source and self.source.name, self.store and self.store.url) if place]
+        named = [self.source.name] if self.source is not None else []
+        named += [self.store.url] if self.store is not None else []
         return " and ".join(named) or "nowhere: neither a vault nor a telemetry source is set"
 
     @property
@@ -137,13 +141,29 @@ class Library:
         opened = open_run(reference, reader, self.source)
         if self._worth_reading_whole(opened, reason):
             opened = open_run(reference, reader, self.source, whole=True)
-        made = OpenRun(opened, Rail(opened.run), now)
+        made = OpenRun(opened, Rail(opened.run), now, Calls(opened.run.events))
         with self._lock:
             self._open[key] = made
             self._open.move_to_end(key)
             while len(self._open) > 1 and self._too_much():
                 self._open.popitem(last=False)
         return made
+
+    def whole(self, reference: str, reason: str | None) -> Run:
+        """A run with all its payloads, for a comparison; it is not kept open.
+
+        Raises:
+            ReasonNeeded: The settings require a reason and there is none.
+            RunNotFound: Nothing that was searched knows it.
+            VaultError: The vault cannot be read.
+            TelemetryError: The source cannot be read.
+        """
+        self._demand(reason)
+        return open_run(reference, self._reader(reason), self.source, whole=True).run
+
+    def _demand(self, reason: str | None) -> None:
+        if not self._may_read(reason):
+            raise ReasonNeeded("payloads may only be read for a reason; say why")
 
     def _may_read(self, reason: str | None) -> bool:
         return bool(reason) or not self.needs_reason
@@ -165,8 +185,7 @@ class Library:
             ReasonNeeded: The settings require a reason and there is none.
             VaultError: It is not there, may not be read, or the note could not be stored.
         """
-        if not self._may_read(reason):
-            raise ReasonNeeded("payloads may only be read for a reason; say why")
+        self._demand(reason)
         if self.store is not None:
             about = {"run_id": event.run_id, "record_id": event.record_id, "seq": event.seq}
             Audit(self.store, reason=self._reason(reason), keep=self.settings.read_audit).write("read", about)
@@ -189,7 +208,7 @@ class Library:
         return given or self.settings.read_reason
 
     @contextlib.contextmanager
-    def _noted(self) -> Iterator[None]:
+    def _noted(self) -> Generator[None]:
         self._noting.done = True
         try:
             yield

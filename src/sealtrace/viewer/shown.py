@@ -52,6 +52,14 @@ class Page:
     first: int | None = None
     whole: bool = False
 
+    @property
+    def position(self) -> int | None:
+        """Where in `lines` the line of the event that is open stands; None where it is not among them."""
+        if self.current is None:
+            return None
+        line = self.rail.line_of(self.current)
+        return next((index for index, other in enumerate(self.lines) if other is line), None)
+
     def is_open(self, line: Line) -> bool:
         """Whether the line has the event that is open."""
         return self.current is not None and self.rail.line_of(self.current) is line
@@ -177,7 +185,7 @@ def rail_of(page: Page) -> Html:
     lines = page.lines
     if not lines:
         return tag("p", "No line holds these words.", class_="nothing")
-    at = page.first if page.first is not None else _position(page)
+    at = page.first if page.first is not None else page.position or 0
     chosen = at // CHUNK if 0 <= at < len(lines) else 0
     pieces: list[Html] = []
     for number, start in enumerate(range(0, len(lines), CHUNK)):
@@ -194,13 +202,6 @@ def rail_piece(page: Page) -> Html | None:
     start = (page.first or 0) // CHUNK * CHUNK
     part = page.lines[start : start + CHUNK]
     return _piece(page, part, start) if part else None
-
-
-def _position(page: Page) -> int:
-    if page.current is None:
-        return 0
-    wanted = page.rail.line_of(page.current).number
-    return next((index for index, line in enumerate(page.lines) if line.number >= wanted), 0)
 
 
 def _waiting(start: int, count: int, links: Links) -> Html:
