@@ -36,7 +36,7 @@ _log: Final = logging.getLogger("sealtrace")
 _FORM_BYTES: Final = 65_536
 _REASON: Final = 500
 _TOKEN: Final = 16
-_STATIC: Final = {"viewer.css": "text/css", "viewer.js": "text/javascript"}
+_STATIC: Final = {"viewer.css": "text/css", "differences.css": "text/css", "viewer.js": "text/javascript"}
 
 _Shown: TypeAlias = Callable[[Request, Visit], Response]
 
@@ -75,7 +75,7 @@ class _Viewer:
         self._library = library
         self._visits = visits
         self._pages = Pages(library, self._reason_form)
-        self._static = {name: (files(__package__) / "static" / name).read_bytes() for name in _STATIC}
+        self._static = {name: (files("sealtrace.viewer") / "static" / name).read_bytes() for name in _STATIC}
 
     def application(self) -> Starlette:
         pages = self._pages
@@ -92,6 +92,9 @@ class _Viewer:
                 Route("/runs/{run_id}/lines", self._page(pages.lines)),
                 Route("/runs/{run_id}/events/{seq}.json", self._page(pages.event_json, as_json=True)),
                 Route("/runs/{run_id}/events/{seq}", self._page(pages.event)),
+                Route("/runs/{run_id}/export", self._page(pages.export)),
+                Route("/reruns", self._page(pages.reruns)),
+                Route("/reruns/{name}", self._page(pages.rerun)),
                 Route("/traces/{trace_id}", self._page(pages.trace)),
                 Route("/compare", self._page(pages.compare)),
             ],

@@ -119,12 +119,13 @@ def page(title: str, body: Child, *, nav: Child = None, current: str | None = No
         current: The address of the page, to mark it in the head.
         head: What else the document's head holds.
     """
-    places = (("/runs", "Runs"), ("/compare", "Compare"))
+    places = (("/runs", "Runs"), ("/compare", "Compare"), ("/reruns", "Reruns"))
     links = [
         tag("a", name, href=address, aria_current="page" if address == current else None) for address, name in places
     ]
     top = [
         tag("link", rel="stylesheet", href="/static/viewer.css"),
+        tag("link", rel="stylesheet", href="/static/differences.css"),
         tag("script", src="/static/viewer.js", defer=True),
         head,
     ]

@@ -12,9 +12,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import SealtraceError, VaultDenied
+from ..errors import ReportError, SealtraceError, VaultDenied
 from ..event import RunEvent
 from ..run import OpenedRun, Run, open_run
 from ..run.listing import RunRow, list_runs
@@ -23,6 +23,10 @@ from ..telemetry.sources import RunQuery, Source, open_source
 from ..vault import Audit, Store, VaultReader, open_store
 from .calls import Calls
 from .rail import Rail
+
+if TYPE_CHECKING:
+    from ..replay.kept import Shelf
+    from ..replay.report import Report
 
 __all__ = ["Library", "OpenRun", "ReasonNeeded"]
 
@@ -161,6 +165,34 @@ class Library:
         self._demand(reason)
         return open_run(reference, self._reader(reason), self.source, whole=True).run
 
+    def shelf(self) -> Shelf | None:
+        """Where reports of reruns are kept; None where no directory is set."""
+        if self.settings.reports is None:
+            return None
+        from ..replay.kept import Shelf  # noqa: PLC0415 - only the pages of reruns need it
+
+        return Shelf(self.settings.reports, days=self.settings.retention.content)
+
+    def report(self, name: str, reason: str | None) -> Report:
+        """A kept report. It quotes payloads, so it is opened for a reason, and noted, as they are.
+
+        Raises:
+            ReasonNeeded: The settings require a reason and there is none.
+            ReportError: There is no such report, or it cannot be read.
+            VaultError: The note could not be stored.
+        """
+        self._demand(reason)
+        shelf = self.shelf()
+        if shelf is None:
+            raise ReportError("no directory of kept reports is set: set SEALTRACE_REPORTS")
+        report = shelf.open(name)
+        self._note({"run_id": report.run_id, "report": name}, reason)
+        return report
+
+    def _note(self, about: dict[str, Any], reason: str | None) -> None:
+        if self.store is not None:
+            Audit(self.store, reason=self._reason(reason), keep=self.settings.read_audit).write("read", about)
+
     def _demand(self, reason: str | None) -> None:
         if not self._may_read(reason):
             raise ReasonNeeded("payloads may only be read for a reason; say why")
@@ -186,9 +218,7 @@ class Library:
             VaultError: It is not there, may not be read, or the note could not be stored.
         """
         self._demand(reason)
-        if self.store is not None:
-            about = {"run_id": event.run_id, "record_id": event.record_id, "seq": event.seq}
-            Audit(self.store, reason=self._reason(reason), keep=self.settings.read_audit).write("read", about)
+        self._note({"run_id": event.run_id, "record_id": event.record_id, "seq": event.seq}, reason)
         with run.lock, self._noted():
             return run.opened.payload(event)
 

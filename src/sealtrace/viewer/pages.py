@@ -186,6 +186,37 @@ class Pages:
         found = compared.body(diff(one, two, ignore=ignore), links=True)
         return HTMLResponse(page("Comparison", [found, compared.form(a, b, ignore)], current="/compare"))
 
+    def export(self, request: Request, visit: Visit) -> Response:
+        """`/runs/{run_id}/export`: the run as one file to take away."""
+        from . import exported  # noqa: PLC0415 - only this page needs it
+
+        found = self._opened(request, visit)
+        run = self._library.whole(found.opened.run.id, visit.reason)
+        file = exported.run_file(run).encode("utf-8", "replace")
+        headers = {"Content-Disposition": f'attachment; filename="{run.id}.html"'}
+        return Response(file, media_type="text/html; charset=utf-8", headers=headers)
+
+    # reruns
+
+    def reruns(self, request: Request, visit: Visit) -> Response:  # noqa: ARG002 - every page has a visitor
+        """`/reruns`: the reports that were kept."""
+        from . import reran  # noqa: PLC0415 - only these pages need it
+
+        shelf = self._library.shelf()
+        if shelf is None:
+            words = "No directory of kept reports is set: set SEALTRACE_REPORTS, then `sealtrace rerun --keep`."
+            listed: Child = tag("p", words, class_="nothing")
+        else:
+            listed = reran.shelf(shelf.reports())
+        return HTMLResponse(page("Reruns", [tag("h1", "Reruns"), listed], current="/reruns"))
+
+    def rerun(self, request: Request, visit: Visit) -> Response:
+        """`/reruns/{name}`: one report. It quotes payloads, so it is read as they are."""
+        from . import reran  # noqa: PLC0415
+
+        report = self._library.report(request.path_params["name"], visit.reason)
+        return HTMLResponse(page("Rerun", reran.body(report, links=True), current="/reruns"))
+
 
 def _step(words: str, event: RunEvent | None, links: Links, name: str) -> Html:
     if event is None:

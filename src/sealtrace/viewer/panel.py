@@ -151,9 +151,9 @@ def _tool(read: Read, other: Read | None, links: Links) -> Html:
     call, result = (read, other) if read.event.kind is Kind.TOOL_CALL else (other, read)
     return tag(
         "div",
-        tag("section", _side_title("Arguments", call, links), _arguments(call), class_="side"),
-        tag("section", _side_title("Result", result, links), _result(result), class_="side"),
-        class_="sides",
+        tag("section", _side_title("Arguments", call, links), _arguments(call), class_="half"),
+        tag("section", _side_title("Result", result, links), _result(result), class_="half"),
+        class_="halves",
     )
 
 
