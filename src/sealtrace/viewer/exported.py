@@ -32,7 +32,7 @@ __all__ = ["LARGEST", "diff_file", "rerun_file", "run_file", "self_contained"]
 LARGEST: Final = 64 * 1024 * 1024
 """Characters of a run's file, unless asked otherwise: what a browser still opens at once."""
 
-_SHEETS: Final = ("viewer.css", "differences.css")
+_SHEETS: Final = ("viewer.css", "differences.css", "exported.css")
 
 
 def diff_file(found: Diff) -> str:
