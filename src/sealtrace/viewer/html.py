@@ -30,7 +30,7 @@ Child: TypeAlias = "Html | str | int | float | Iterable[Child] | None"
 Attribute: TypeAlias = str | float | bool | None
 """What an attribute may be."""
 
-_VOID: Final = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "rect", "line"})
+_VOID: Final = frozenset({"br", "col", "hr", "img", "input", "link", "meta"})
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9]*\Z")
 _ATTRIBUTE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*\Z")
 _ADDRESSES: Final = frozenset({"href", "src", "action", "formaction"})

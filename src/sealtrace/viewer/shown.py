@@ -25,7 +25,7 @@ _DEEPEST: Final = 12
 _WIDTH: Final = 1000
 """Units of a bar's drawing, whatever its width on the page."""
 
-_TICKS: Final = 4
+_TICKS: Final = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,8 +233,8 @@ def _row(page: Page, line: Line) -> Html:
     here = page.is_open(line)
     return tag(
         "li",
-        tag("span", _label(line, page.links), class_=f"what d{min(line.depth, _DEEPEST)}"),
-        tag("span", list(_marks(line)), class_="marks"),
+        tag("span", _numbers(line, page.links), class_="numbers"),
+        tag("span", _label(line, page.links), list(_marks(line)), class_=f"what d{min(line.depth, _DEEPEST)}"),
         tag("span", f"{node.tokens[0]:,}+{node.tokens[1]:,}" if node.tokens and any(node.tokens) else None,
             class_="tokens", title="input and output tokens" if node.tokens else None),
         tag("span", duration(node.duration_ms) if node.duration_ms is not None else None, class_="took"),
@@ -253,21 +253,30 @@ def _kind(line: Line) -> str:
     return line.node.kind if line.node.kind in _KINDS else "span"
 
 
-def _label(line: Line, links: Links) -> Iterator[Child]:
+def _numbers(line: Line, links: Links) -> list[Child]:
+    """The numbers of its events; the first is the label's own, the others lead to theirs."""
+    shown: list[Child] = []
+    for event in line.events:
+        number = f"#{event.seq}"
+        if shown:
+            words = f"{line.node.label[:160]}, event {event.seq}"
+            shown += [" ", tag("a", number, href=links.event(event), class_="go", data_seq=event.seq,
+                               data_record=event.record_id, aria_label=words)]  # fmt: skip
+        else:
+            shown.append(tag("span", number, aria_hidden="true"))
+    return shown
+
+
+def _label(line: Line, links: Links) -> Html:
     label = line.node.label[:160] or line.node.kind
-    who = tag("small", line.agent[:60], class_="who") if line.agent and line.agent not in label else None
+    who = line.agent[:60] if line.agent and line.agent not in label else None
+    name = [tag("span", label, class_="name"), [" ", tag("small", who, class_="who")] if who else None]
     if not line.events:
-        yield [tag("span", label, class_="name"), " ", who]
-        return
-    first, *others = line.events
-    name = [tag("span", label, class_="name"), " ", who, " ", tag("span", f"#{first.seq}", class_="number")]
-    yield tag("a", name, href=links.event(first), class_="go", data_seq=first.seq, data_record=first.record_id)
-    for event in others:
-        yield [
-            " ",
-            tag("a", f"#{event.seq}", href=links.event(event), class_="go number", data_seq=event.seq,
-                data_record=event.record_id, aria_label=f"{label}, event {event.seq}"),
-        ]  # fmt: skip
+        return tag("span", name, class_="label")
+    first = line.events[0]
+    number = tag("span", f", event {first.seq}", class_="unseen")
+    return tag("a", name, number, href=links.event(first), class_="go label", data_seq=first.seq,
+               data_record=first.record_id)  # fmt: skip
 
 
 def _marks(line: Line) -> Iterator[Child]:
