@@ -52,7 +52,7 @@
           location.assign(url); // an error page: show it as it is
           return;
         }
-        place.replaceChildren(...Array.from(got.childNodes, (node) => document.adoptNode(node)));
+        place.replaceChildren(...got.childNodes); // which also takes them over from their document
         place.removeAttribute("aria-busy");
         place.scrollTop = 0;
         if (remember === "push") history.pushState(null, "", url);
