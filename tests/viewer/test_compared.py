@@ -102,6 +102,15 @@ def test_text_and_number_are_told_apart():
     assert "(absent)" in text
 
 
+def test_words_that_differ_are_marked_and_no_others():
+    """What both sides have stays unmarked, also between two changes, and no word is torn."""
+    one = Conversation().user("Pay 100 euros to Ana today").says("ok").run()
+    other = Conversation(salt="y").user("Pay 150 euros to Anna, today").says("ok").run()
+    source = diff_file(diff(one, other))
+    assert "Pay <del>100</del> euros to<del> Ana</del> today" in source
+    assert "Pay <ins>150</ins> euros to<ins> Anna,</ins> today" in source
+
+
 def test_a_changed_line_break_can_be_seen():
     """A difference of white space alone is marked by a sign."""
     one = Conversation().user("a b").says("ok").run()
@@ -116,8 +125,8 @@ def test_of_long_texts_the_place_where_they_part_is_shown():
         Conversation(salt="y").user(shared + "south" + shared).says("ok").run(),
     )
     source = diff_file(found)
-    assert "<del>nor</del>th" in source
-    assert "<ins>sou</ins>th" in source
+    assert "<del>northword</del>" in source
+    assert "<ins>southword</ins>" in source
     assert "more characters" in source
     assert len(source) < 100_000
 
