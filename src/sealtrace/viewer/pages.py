@@ -33,6 +33,8 @@ _SETTINGS_ONLY: Final = frozenset({"vault", "bucket", "endpoint", "endpoint_url"
 """What a link may not say: where to read is the affair of whoever started the server."""
 
 _WORDS: Final = 200
+_LISTED: Final = 500
+"""Kept reports that are listed, newest first."""
 
 
 class Pages:
@@ -173,6 +175,7 @@ class Pages:
     def compare(self, request: Request, visit: Visit) -> Response:
         """`/compare?a=&b=`: where two runs part, or a form that asks which."""
         from ..replay.diff import diff  # noqa: PLC0415 - only this page needs it
+        from ..replay.jsondiff import parse_path  # noqa: PLC0415
         from . import compared  # noqa: PLC0415
 
         given = request.query_params
@@ -182,6 +185,11 @@ class Pages:
         if not a or not b:
             body: Child = [tag("h1", "Compare two runs"), compared.form(a, b, ignore)]
             return HTMLResponse(page("Compare", body, current="/compare"))
+        try:
+            for path in ignore:
+                parse_path(path)
+        except ValueError as error:
+            raise Refused(400, str(error)) from None
         one, two = (self._library.whole(_reference(name), visit.reason) for name in (a, b))
         found = compared.body(diff(one, two, ignore=ignore), links=True)
         return HTMLResponse(page("Comparison", [found, compared.form(a, b, ignore)], current="/compare"))
@@ -192,7 +200,12 @@ class Pages:
 
         found = self._opened(request, visit)
         run = self._library.whole(found.opened.run.id, visit.reason)
-        file = exported.run_file(run).encode("utf-8", "replace")
+        try:
+            file = exported.run_file(run).encode("utf-8", "replace")
+        except SettingsError:
+            largest = exported.LARGEST // 1024 // 1024
+            words = f"The file of this run would be larger than {largest} MB: `sealtrace export --max-mb` writes it."
+            raise Refused(413, words) from None
         headers = {"Content-Disposition": f'attachment; filename="{run.id}.html"'}
         return Response(file, media_type="text/html; charset=utf-8", headers=headers)
 
@@ -207,7 +220,7 @@ class Pages:
             words = "No directory of kept reports is set: set SEALTRACE_REPORTS, then `sealtrace rerun --keep`."
             listed: Child = tag("p", words, class_="nothing")
         else:
-            listed = reran.shelf(shelf.reports())
+            listed = reran.shelf(shelf.reports()[:_LISTED])
         return HTMLResponse(page("Reruns", [tag("h1", "Reruns"), listed], current="/reruns"))
 
     def rerun(self, request: Request, visit: Visit) -> Response:
