@@ -34,9 +34,15 @@ __all__ = ["create_app"]
 _log: Final = logging.getLogger("sealtrace")
 
 _FORM_BYTES: Final = 65_536
+_FORM_FIELDS: Final = 20
 _REASON: Final = 500
 _TOKEN: Final = 16
-_STATIC: Final = {"viewer.css": "text/css", "differences.css": "text/css", "viewer.js": "text/javascript"}
+_STATIC: Final = {
+    "viewer.css": "text/css",
+    "differences.css": "text/css",
+    "viewer.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 
 _Shown: TypeAlias = Callable[[Request, Visit], Response]
 
@@ -213,7 +219,11 @@ async def _form_of(request: Request) -> dict[str, str]:
         data += piece
         if len(data) > _FORM_BYTES:
             return {}
-    return {name: values[0] for name, values in parse_qs(data.decode("utf-8", "replace"), max_num_fields=20).items()}
+    try:
+        fields = parse_qs(data.decode("utf-8", "replace"), max_num_fields=_FORM_FIELDS)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in fields.items()}
 
 
 def _stale() -> Response:

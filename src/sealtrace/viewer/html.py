@@ -60,7 +60,10 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:
     opened = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
         return Html(f"<{name}{opened}>")
-    return Html(f"<{name}{opened}>{join(children)}</{name}>")
+    inner = join(children)
+    if name == "pre" and inner.startswith("\n"):
+        inner = Html(f"\n{inner}")  # a browser drops the first line break of such an element
+    return Html(f"<{name}{opened}>{inner}</{name}>")
 
 
 def join(children: Child) -> Html:
@@ -126,6 +129,7 @@ def page(title: str, body: Child, *, nav: Child = None, current: str | None = No
     top = [
         tag("link", rel="stylesheet", href="/static/viewer.css"),
         tag("link", rel="stylesheet", href="/static/differences.css"),
+        tag("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
         tag("script", src="/static/viewer.js", defer=True),
         head,
     ]
