@@ -66,7 +66,7 @@ class Page(HTMLParser):
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), f"<{tag}> has an attribute twice"
         self.elements.append((tag, dict(attrs)))
-        if tag not in {"meta", "link", "input", "br", "hr", "img", "rect", "line", "col"}:
+        if tag not in {"meta", "link", "input", "br", "hr", "img", "col"}:
             self._open.append(tag)
 
     def handle_endtag(self, tag):

@@ -6,13 +6,18 @@ import dataclasses
 import os
 
 import pytest
+from starlette.testclient import TestClient
 
 from replay.handmade import Conversation, loaded, refund, run_of
+from replay.world import RUN_ID, World, record, support
 from sealtrace.cli import run as sealtrace
 from sealtrace.event import EventStatus, Kind
 from sealtrace.replay import golden
 from sealtrace.replay.diff import Change, diff
+from sealtrace.settings import Settings
+from sealtrace.vault import audit_lines, open_store
 from sealtrace.viewer import compared
+from sealtrace.viewer.app import create_app
 from sealtrace.viewer.exported import diff_file
 from viewer.inert import EVIL, Page, assert_inert, assert_stands_alone
 
@@ -221,3 +226,62 @@ def test_the_command_overwrites_nothing_unasked(runs, tmp_path, capsys):
     assert os.stat(file).st_mode & 0o777 == 0o600
     assert sealtrace(["diff", *runs, "--html", str(tmp_path / "none" / "d.html")]) == 1
     assert "no directory" in capsys.readouterr().err
+
+
+# served
+
+
+OTHER = "trace_" + "b" * 32
+
+
+@pytest.fixture
+def vault(vault_url, monkeypatch):
+    """A vault with two real runs that differ."""
+    record(support, vault_url)
+    monkeypatch.setattr("replay.world.RUN_ID", OTHER)
+    record(support, vault_url, world=World(change={"instructions": "Other."}))
+    return vault_url
+
+
+def _visit(vault, address, **settings):
+    app = create_app(Settings(vault=vault, read_audit=True, **settings))
+    return TestClient(app, base_url="http://127.0.0.1").get(address)
+
+
+def test_two_runs_are_compared_at_an_address(vault):
+    """`/compare?a=&b=` says where they part, keeps what was asked in its form, and both reads are noted."""
+    answer = _visit(vault, f"/compare?a={RUN_ID}&b=http://elsewhere.example/runs/{OTHER}&ignore=$.x")
+    assert answer.status_code == 200
+    page = Page(answer.text)
+    assert "$.request.instructions" in page.text
+    assert "CONFIG" in page.text
+    assert [field["value"] for field in page.of("input")] == [RUN_ID, f"http://elsewhere.example/runs/{OTHER}", "$.x"]
+    assert {line.about["run_id"] for line in audit_lines(open_store(vault, Settings()))} == {RUN_ID, OTHER}
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/compare", 200),
+        (f"/compare?a={RUN_ID}", 200),
+        (f"/compare?a={RUN_ID}&b=trace_{'c' * 32}", 404),
+        (f"/compare?a={RUN_ID}&b={'x' * 3000}", 404),
+        (f"/compare?a={RUN_ID}&b={OTHER}&ignore=instructions", 400),
+        (f"/compare?a={RUN_ID}&b={OTHER}&vault=s3://foreign/bucket", 400),
+    ],
+)
+def test_what_cannot_be_compared_is_a_page_that_says_so(vault, address, status):
+    """Without both runs there is a form; unknown runs, bad paths and foreign vaults are refused in words."""
+    answer = _visit(vault, address)
+    assert answer.status_code == status
+    assert Page(answer.text).of("h1")
+    assert "Traceback" not in answer.text
+
+
+def test_without_the_reason_that_is_required_nothing_is_compared(vault):
+    """A comparison shows payloads, so it asks why, as the run's page does."""
+    answer = _visit(vault, f"/compare?a={RUN_ID}&b={OTHER}", read_reason_required=True)
+    assert answer.status_code == 403
+    assert "instructions" not in answer.text
+    assert next(field["name"] for field in Page(answer.text).of("input")) == "reason"
+    assert audit_lines(open_store(vault, Settings())) == []

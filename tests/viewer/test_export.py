@@ -8,6 +8,7 @@ import os
 import re
 
 import pytest
+from starlette.testclient import TestClient
 
 from replay.handmade import Conversation, loaded, refund, run_of
 from replay.world import KEY, RUN_ID, record, support
@@ -18,6 +19,7 @@ from sealtrace.run import Run, load
 from sealtrace.run.findings import NO_PAYLOAD, Finding
 from sealtrace.settings import Settings
 from sealtrace.vault import audit_lines, open_store
+from sealtrace.viewer.app import create_app
 from sealtrace.viewer.exported import run_file
 from viewer.inert import EVIL, Page, assert_stands_alone
 
@@ -54,12 +56,13 @@ def test_recorded_text_is_nothing_but_text():
 
 
 def test_every_event_is_in_the_file_with_its_payload():
-    """Each event has one panel, in the order of the lines, and what was said, called and returned can be read."""
+    """Each event has one panel and is on one line, and what was said, called and returned can be read."""
     run = loaded(refund("x"))
     page = _parsed(run)
     panels = [panel["id"] for panel in page.of("article")]
     assert sorted(panels) == sorted(f"event-{event.seq}" for event in run.events)
-    assert panels == [link["href"][1:] for link in page.of("a") if link.get("class", "").startswith("go")]
+    lines = [link["href"][1:] for link in page.of("a") if link.get("class", "").startswith("go")]
+    assert sorted(lines) == sorted(panels)
     for words in ("TRIAGE: route.", "Refund order 7", "issue_refund", "Refunded.", "policy"):
         assert words in page.text
 
@@ -203,3 +206,40 @@ def test_unknown_runs_are_not_found(vault, tmp_path):
     """Exit code 3, and no file."""
     assert sealtrace(["export", "trace_" + "b" * 32, "--html", "run.html"]) == 3
     assert not (tmp_path / "run.html").exists()
+
+
+# served
+
+
+def _visit(vault, address, **settings):
+    app = create_app(Settings(vault=vault, read_audit=True, **settings))
+    return TestClient(app, base_url="http://127.0.0.1").get(address)
+
+
+def test_the_run_page_leads_to_its_file(vault):
+    """The file comes as one to keep, the same as the command writes, and that it was read is noted."""
+    shown = Page(_visit(vault, f"/runs/{RUN_ID}").text)
+    before = len(audit_lines(open_store(vault, Settings())))
+    (address,) = {link["href"] for link in shown.of("a") if link["href"].endswith("/export")}
+    answer = _visit(vault, address)
+    assert answer.status_code == 200
+    assert answer.headers["content-disposition"] == f'attachment; filename="{RUN_ID}.html"'
+    assert answer.text == run_file(load(RUN_ID, vault=vault))
+    lines = audit_lines(open_store(vault, Settings()))[before:]
+    assert {(line.what, line.about["run_id"]) for line in lines} == {("read", RUN_ID)}
+
+
+def test_a_file_is_given_for_a_reason(vault):
+    """Where reasons are required there is none without."""
+    answer = _visit(vault, f"/runs/{RUN_ID}/export", read_reason_required=True)
+    assert answer.status_code == 403
+    assert "content-disposition" not in answer.headers
+    assert audit_lines(open_store(vault, Settings())) == []
+
+
+def test_too_large_a_file_is_not_served(vault, monkeypatch):
+    """The server says what to do instead, and makes no page of hundreds of megabytes."""
+    monkeypatch.setattr(run_file, "__kwdefaults__", {"largest": 1000})
+    answer = _visit(vault, f"/runs/{RUN_ID}/export")
+    assert answer.status_code == 413
+    assert "--max-mb" in answer.text

@@ -9,6 +9,7 @@ import re
 import sys
 
 import pytest
+from starlette.testclient import TestClient
 
 from replay.world import KEY, RUN_ID, record, support
 from sealtrace.cli import run as sealtrace
@@ -19,7 +20,10 @@ from sealtrace.replay.cause import Cause
 from sealtrace.replay.jsondiff import ABSENT
 from sealtrace.replay.kept import Shelf
 from sealtrace.replay.report import Divergence, Fate, Mode, Outcome, Receipt, Report, Step, Surface
+from sealtrace.settings import Settings
+from sealtrace.vault import audit_lines, open_store
 from sealtrace.viewer import reran
+from sealtrace.viewer.app import create_app
 from sealtrace.viewer.exported import rerun_file
 from viewer.inert import EVIL, Page, assert_inert, assert_stands_alone
 
@@ -337,3 +341,60 @@ def test_nothing_is_overwritten_and_nothing_run_for_nothing(vault, tmp_path, cap
     assert "SEALTRACE_REPORTS" in capsys.readouterr().err
     assert sealtrace(["rerun", RUN_ID, "--entry", "reran_code:same", "--report", "r.json", "--force"]) == 0
     assert kept.from_text((tmp_path / "r.json").read_text()).outcome is Outcome.SAME
+
+
+# served
+
+
+def _visit(vault, address, **settings):
+    app = create_app(Settings(vault=vault, read_audit=True, **settings))
+    return TestClient(app, base_url="http://127.0.0.1").get(address)
+
+
+def test_kept_reports_are_shown_at_their_addresses(vault, tmp_path):
+    """The list leads to the report, the report to the run and its events; that it was opened is noted."""
+    name = Shelf(tmp_path / "reports", days=7).keep(_tidy())
+    listed = _visit(vault, "/reruns", reports=tmp_path / "reports")
+    assert f"/reruns/{name}" in {link["href"] for link in Page(listed.text).of("a")}
+    shown = _visit(vault, f"/reruns/{name}", reports=tmp_path / "reports")
+    assert shown.status_code == 200
+    page = Page(shown.text)
+    assert "First divergence" in page.text
+    assert f"/runs/{RUN_ID}?event=3&record=rec" in {link["href"] for link in page.of("a")}
+    (line,) = audit_lines(open_store(vault, Settings()))
+    assert (line.what, line.about) == ("read", {"run_id": RUN_ID, "report": name})
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing", "..%2Fsecret", "%2e%2e%2fsecret.json", "a" * 32 + "-20261201T000000Z-abcdef"]
+)
+def test_what_is_no_report_is_not_found(vault, tmp_path, name):
+    """No name leads to a file that is not a kept report."""
+    (tmp_path / "secret.json").write_text(kept.to_text(_tidy()))
+    (tmp_path / "reports").mkdir()
+    answer = _visit(vault, f"/reruns/{name}", reports=tmp_path / "reports")
+    assert answer.status_code == 404
+    assert "First divergence" not in answer.text
+
+
+def test_without_a_directory_the_page_says_how_to_set_one(vault):
+    """There is a page all the same, and no report."""
+    assert "SEALTRACE_REPORTS" in _visit(vault, "/reruns").text
+    assert _visit(vault, "/reruns/x").status_code == 404
+
+
+def test_a_report_is_opened_for_a_reason(vault, tmp_path):
+    """Where reasons are required a report asks for one, for it quotes payloads."""
+    name = Shelf(tmp_path / "reports", days=7).keep(_tidy())
+    answer = _visit(vault, f"/reruns/{name}", reports=tmp_path / "reports", read_reason_required=True)
+    assert answer.status_code == 403
+    assert "First divergence" not in answer.text
+    assert audit_lines(open_store(vault, Settings())) == []
+
+
+def test_nothing_is_run_by_a_visit(vault, tmp_path):
+    """No address takes anything but GET and HEAD, so no page can start a rerun."""
+    app = create_app(Settings(vault=vault, reports=tmp_path))
+    client = TestClient(app, base_url="http://127.0.0.1", headers={"origin": "http://127.0.0.1"})
+    for address in ("/reruns", "/reruns/x", f"/runs/{RUN_ID}/export", "/compare"):
+        assert client.post(address).status_code == 405
