@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -22,7 +22,7 @@ from ..errors import SealtraceError, SettingsError
 from ..settings import Settings, load_settings
 from ..telemetry.sources import Source
 from ..vault import Store
-from .html import Html, tag
+from .html import Html, page, tag
 from .library import Library, ReasonNeeded
 from .pages import Pages
 from .problems import problem, problem_of
@@ -80,7 +80,8 @@ class _Viewer:
     def __init__(self, library: Library, visits: Visits) -> None:
         self._library = library
         self._visits = visits
-        self._pages = Pages(library, self._reason_form)
+        nav = tag("a", "Your visit", href="/visit") if self._remembers else None
+        self._pages = Pages(library, self._reason_form, nav)
         self._static = {name: (files("sealtrace.viewer") / "static" / name).read_bytes() for name in _STATIC}
 
     def application(self) -> Starlette:
@@ -93,6 +94,7 @@ class _Viewer:
                 Route("/login", self._login, methods=["POST"]),
                 Route("/logout", self._logout, methods=["POST"]),
                 Route("/reason", self._give_reason, methods=["POST"]),
+                Route("/visit", self._page(self._visit)),
                 Route("/runs", self._page(pages.runs)),
                 Route("/runs/{run_id}", self._page(pages.run)),
                 Route("/runs/{run_id}/lines", self._page(pages.lines)),
@@ -180,6 +182,18 @@ class _Viewer:
             tag("button", button, type="submit"),
             action=action, method="post", class_="ask",
         )  # fmt: skip
+
+    def _visit(self, _: Request, visit: Visit) -> Response:
+        """What is remembered of a visitor, and the way out."""
+        said = tag("p", "You read payloads for this reason: ", tag("q", visit.reason)) if visit.reason else None
+        leave = tag(
+            "form",
+            tag("input", type="hidden", name=CSRF, value=self._visits.csrf(visit)),
+            tag("button", "Forget this visit", type="submit"),
+            action="/logout", method="post", class_="ask",
+        )  # fmt: skip
+        ask = self._reason_form(visit, "/runs") if self._library.needs_reason else None
+        return HTMLResponse(page("Your visit", [tag("h1", "Your visit"), said, ask, leave], current="/visit"))
 
     async def _login(self, request: Request) -> Response:
         visit, given = self._visits.of(request), await _form_of(request)

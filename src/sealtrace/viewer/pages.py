@@ -43,11 +43,16 @@ class Pages:
     Args:
         library: Opens runs.
         ask: Makes the form that asks a visitor why, and leads back to an address.
+        nav: What else stands in the head of every page.
     """
 
-    def __init__(self, library: Library, ask: Callable[[Visit, str], Html]) -> None:
+    def __init__(self, library: Library, ask: Callable[[Visit, str], Html], nav: Child = None) -> None:
         self._library = library
         self._ask = ask
+        self._nav = nav
+
+    def _shown(self, title: str, body: Child, *, current: str | None = None, status: int = 200) -> Response:
+        return HTMLResponse(page(title, body, nav=self._nav, current=current), status)
 
     # lists
 
@@ -69,7 +74,7 @@ class Pages:
             except (VaultError, TelemetryError, SettingsError) as error:
                 trouble, status = str(error), status_of(error)
         body = runs_body(asked, rows, self._library.places, services=services, trouble=trouble)
-        return HTMLResponse(page("Runs", body, current="/runs"), status)
+        return self._shown("Runs", body, current="/runs", status=status)
 
     def trace(self, request: Request, visit: Visit) -> Response:
         """`/traces/{trace_id}`: the run that is in this trace."""
@@ -93,7 +98,7 @@ class Pages:
             selected = self._open(request, visit, found, shown)
         elif run.events:
             selected = tag("p", "No line holds these words.", class_="nothing", id="panel")
-        return HTMLResponse(page(f"{run.workflow or 'Run'} {run.id}"[:120], run_body(shown, selected)))
+        return self._shown(f"{run.workflow or 'Run'} {run.id}"[:120], run_body(shown, selected))
 
     def event(self, request: Request, visit: Visit) -> Response:
         """`/runs/{run_id}/events/{seq}`: the panel of one event alone."""
@@ -184,7 +189,7 @@ class Pages:
         ignore = [word for word in given.get("ignore", "").split() if word][:20]
         if not a or not b:
             body: Child = [tag("h1", "Compare two runs"), compared.form(a, b, ignore)]
-            return HTMLResponse(page("Compare", body, current="/compare"))
+            return self._shown("Compare", body, current="/compare")
         try:
             for path in ignore:
                 parse_path(path)
@@ -192,7 +197,7 @@ class Pages:
             raise Refused(400, str(error)) from None
         one, two = (self._library.whole(_reference(name), visit.reason) for name in (a, b))
         found = compared.body(diff(one, two, ignore=ignore), links=True)
-        return HTMLResponse(page("Comparison", [found, compared.form(a, b, ignore)], current="/compare"))
+        return self._shown("Comparison", [found, compared.form(a, b, ignore)], current="/compare")
 
     def export(self, request: Request, visit: Visit) -> Response:
         """`/runs/{run_id}/export`: the run as one file to take away."""
@@ -221,14 +226,14 @@ class Pages:
             listed: Child = tag("p", words, class_="nothing")
         else:
             listed = reran.shelf(shelf.reports()[:_LISTED])
-        return HTMLResponse(page("Reruns", [tag("h1", "Reruns"), listed], current="/reruns"))
+        return self._shown("Reruns", [tag("h1", "Reruns"), listed], current="/reruns")
 
     def rerun(self, request: Request, visit: Visit) -> Response:
         """`/reruns/{name}`: one report. It quotes payloads, so it is read as they are."""
         from . import reran  # noqa: PLC0415
 
         report = self._library.report(request.path_params["name"], visit.reason)
-        return HTMLResponse(page("Rerun", reran.body(report, links=True), current="/reruns"))
+        return self._shown("Rerun", reran.body(report, links=True), current="/reruns")
 
 
 def _step(words: str, event: RunEvent | None, links: Links, name: str) -> Html:
