@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import ObjectNotFound, VaultDenied, VaultError
 from ..event import EventStatus, Kind, RunEvent
 from ..vault import Manifest, Store, StoredRecord, layout
+from ..vault.excerpt import Excerpt
 from ..vault.manifest import SegmentInfo
 from .findings import NO_PAYLOAD
 from .run import Run
@@ -35,18 +36,27 @@ class OpenedRun:
     stored: Mapping[str, StoredRecord]
 
     def payload(self, event: RunEvent) -> Any:
-        """The event's payload, by one ranged read where the record has a manifest.
+        """The event's whole payload; by one ranged read, and more for what it quotes from elsewhere.
+
+        Raises:
+            ObjectNotFound: It has none, or none any more.
+            VaultError: It cannot be read now, may not be, or is not what was stored.
+        """
+        return self.excerpt(event, None).payload
+
+    def excerpt(self, event: RunEvent, newest: int | None) -> Excerpt:
+        """The event's payload without the beginning of a long conversation; see `StoredRecord.excerpt`.
 
         Raises:
             ObjectNotFound: It has none, or none any more.
             VaultError: It cannot be read now, may not be, or is not what was stored.
         """
         if event.payload is not None:
-            return event.payload
+            return Excerpt(event.payload)
         record = self.stored.get(event.record_id)
         if record is None or event.status in NO_PAYLOAD:
             raise ObjectNotFound(f"event {event.seq} has no payload here: {event.status.value}")
-        return record.payload(event.seq)
+        return record.excerpt(event.seq, newest)
 
 
 def outlined(record: StoredRecord, store: Store) -> list[RunEvent]:

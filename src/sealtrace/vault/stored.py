@@ -14,6 +14,7 @@ from ..event import EventStatus, Kind, RunEvent
 from ..settings import Retention
 from . import layout
 from .audit import Audit
+from .excerpt import Excerpt, shortened
 from .lines import decode_line, inflate
 from .manifest import Manifest, RecordHeader, SegmentInfo, unpack_envelope
 from .segment import quoted, restore
@@ -236,16 +237,36 @@ class StoredRecord:
             RecordDamaged: What is stored is not what the manifest says.
             VaultError: It cannot be read.
         """
+        return self.excerpt(seq, None).payload
+
+    def excerpt(self, seq: int, newest: int | None) -> Excerpt:
+        """One event's payload without the beginning of the conversation it quotes.
+
+        Args:
+            seq: The event's number.
+            newest: So many of the conversation's last messages in any case, and before them what lies in
+                the same range of bytes; None for all of it, wherever it lies.
+
+        Raises:
+            VaultError: As `payload` does.
+        """
         self._note()
         if self.manifest is None:
             if seq in self._payloads.values:
-                return self._payloads.values[seq]
+                return Excerpt(self._payloads.values[seq])
         else:
             for segment, index in self._holding(seq):
-                for line in self._group(segment, index):
+                lines = self._group(segment, index)
+                for line in lines:
                     if line.get("seq") == seq:
-                        return self._whole(segment.klass, line)
+                        return self._excerpt(segment.klass, line, lines, newest)
         raise ObjectNotFound(f"event {seq} of record {self.record_id} has no stored payload")
+
+    def _excerpt(self, klass: str, line: dict[str, Any], lines: list[dict[str, Any]], newest: int | None) -> Excerpt:
+        if newest is None:
+            return Excerpt(self._whole(klass, line))
+        short = shortened(line["payload"], {other["id"] for other in lines if other["kind"] == "msg"}, newest)
+        return Excerpt(self._whole(klass, {**line, "payload": short.payload}), short.left_out)
 
     def _note(self) -> None:
         if self._audit is not None:
@@ -284,6 +305,8 @@ class StoredRecord:
             if len(self._groups) >= _GROUPS_KEPT:
                 del self._groups[next(iter(self._groups))]
             self._groups[name] = [decode_line(line, segment.key) for line in lines if line]
+        else:
+            self._groups[name] = self._groups.pop(name)  # the one that was not asked for longest goes first
         return self._groups[name]
 
     def _quoted(self, klass: str, payload: Any) -> dict[int, Any]:

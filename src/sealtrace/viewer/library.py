@@ -21,6 +21,7 @@ from ..run.listing import RunRow, list_runs
 from ..settings import Settings
 from ..telemetry.sources import RunQuery, Source, open_source
 from ..vault import Audit, Store, VaultReader, open_store
+from ..vault.excerpt import Excerpt
 from .calls import Calls
 from .rail import Rail
 
@@ -210,8 +211,14 @@ class Library:
         manifests = [record.manifest for record in opened.stored.values()]
         return sum(part.bytes for found in manifests if found is not None for part in found.segments) <= _SMALL
 
-    def payload(self, run: OpenRun, event: RunEvent, reason: str | None) -> Any:
+    def payload(self, run: OpenRun, event: RunEvent, reason: str | None, newest: int | None = None) -> Excerpt:
         """An event's payload; that it is read is noted first, by whom and why.
+
+        Args:
+            run: The run it belongs to.
+            event: The event.
+            reason: What the reader said why.
+            newest: So many of a conversation's last items in any case; None for all of it.
 
         Raises:
             ReasonNeeded: The settings require a reason and there is none.
@@ -220,7 +227,7 @@ class Library:
         self._demand(reason)
         self._note({"run_id": event.run_id, "record_id": event.record_id, "seq": event.seq}, reason)
         with run.lock, self._noted():
-            return run.opened.payload(event)
+            return run.opened.excerpt(event, newest)
 
     def _reader(self, reason: str | None) -> VaultReader | None:
         if self.store is None:

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from ..errors import ObjectNotFound, RunNotFound, SettingsError, TelemetryError, VaultDenied, VaultError
 from ..event import Kind, RunEvent
 from ..run import parse_reference
-from ..run.findings import NO_PAYLOAD
+from ..run.findings import NO_PAYLOAD, items
 from .html import Child, Html, document, join, page, tag
 from .library import Library, OpenRun, ReasonNeeded
 from .links import Links
@@ -33,6 +33,9 @@ _SETTINGS_ONLY: Final = frozenset({"vault", "bucket", "endpoint", "endpoint_url"
 """What a link may not say: where to read is the affair of whoever started the server."""
 
 _WORDS: Final = 200
+_AT_LEAST: Final = 8
+_NEWEST: Final = 1_000
+"""Items of a conversation that are read with a request, from its end."""
 _LISTED: Final = 500
 """Kept reports that are listed, newest first."""
 
@@ -117,7 +120,7 @@ class Pages:
         event = found.opened.run.event(_valid_number(request.path_params["seq"]), _record(request.query_params))
         payload = None
         if event.status not in NO_PAYLOAD:
-            payload = self._library.payload(found, event, visit.reason)
+            payload = self._library.payload(found, event, visit.reason).payload
         return JSONResponse({**event.envelope(), "payload": payload})
 
     def _opened(self, request: Request, visit: Visit) -> OpenRun:
@@ -153,19 +156,23 @@ class Pages:
         other = calls.call(event) if event.kind is Kind.TOOL_RESULT else None
         if event.kind is Kind.TOOL_CALL:
             other = calls.result(event)
-        read = self._read(visit, found, event, shown.links)
+        asked = request.query_params.get("view")
+        view = asked if asked in ("json", "whole") else "text"
+        read = self._read(visit, found, event, shown.links, whole=view != "text")
         beside = self._read(visit, found, other, shown.links) if other is not None else None
-        view = "json" if request.query_params.get("view") == "json" else "text"
         ways = [_step("← event", before, shown.links, "before"), " ", _step("event →", after, shown.links, "after")]
         steps = tag("nav", ways, class_="steps", aria_label="Event before and next event",
                     data_line=shown.position)  # fmt: skip
         return join([steps, panel(read, beside, calls, shown.links, view=view)])
 
-    def _read(self, visit: Visit, found: OpenRun, event: RunEvent, links: Links) -> Read:
+    def _read(self, visit: Visit, found: OpenRun, event: RunEvent, links: Links, *, whole: bool = False) -> Read:
         if event.status in NO_PAYLOAD:
             return Read(event)
+        # What is new in a request is shown; the thousand messages before it may lie anywhere in the record.
+        newest = None if whole else min(_NEWEST, max(_AT_LEAST, len(items(event.digests.get("input_new")))))
         try:
-            return Read(event, self._library.payload(found, event, visit.reason))
+            found_out = self._library.payload(found, event, visit.reason, newest)
+            return Read(event, found_out.payload, left_out=found_out.left_out, whole=whole)
         except ReasonNeeded:
             return Read(event, asks=self._ask(visit, links.event(event) or links.run()))
         except VaultDenied as error:

@@ -26,6 +26,9 @@ _WHY: Final = {
 _FOLDED_TURNS: Final = 40
 """Items of a conversation shown before the new ones; the JSON of the event has all."""
 
+_MOST_TURNS: Final = 1_000
+"""Items of a conversation that are shown at all."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Read:
@@ -36,12 +39,18 @@ class Read:
         payload: Its payload; None where there is none.
         trouble: Why there is none, where trying it has shown that.
         asks: What stands in the payload's place, such as a form that asks for a reason.
+        before: The payload of the model call before, where that is on the same page: what both hold is not repeated.
+        left_out: How many items are missing at the beginning of its conversation, because nobody asked for them.
+        whole: Show a conversation from its beginning.
     """
 
     event: RunEvent
     payload: Any = None
     trouble: str | None = None
     asks: Html | None = None
+    before: Any = None
+    left_out: int = 0
+    whole: bool = False
 
 
 def panel(read: Read, other: Read | None, calls: Calls, links: Links, *, view: str = "text") -> Html:
@@ -52,7 +61,7 @@ def panel(read: Read, other: Read | None, calls: Calls, links: Links, *, view: s
         other: The other half, where it is a tool call or a tool result.
         calls: How events hang together.
         links: Where they are to be found.
-        view: `text`, or `json` for the payload as it is stored.
+        view: `text`, `whole` for a conversation from its beginning, or `json` for the payload as it is stored.
     """
     event = read.event
     name = links.anchor(event)
@@ -113,7 +122,7 @@ def _views(event: RunEvent, links: Links, view: str) -> Html | None:
         return None
     tabs = [
         tag("a", label, href=links.event(event, view=name if name != "text" else None), class_="view", data_view=name,
-            aria_current="true" if name == view else None)
+            aria_current="true" if (name == "json") is (view == "json") else None)
         for name, label in (("text", "Text"), ("json", "JSON"))
     ]  # fmt: skip
     copy = tag("button", "Copy as JSON", type="button", class_="copy", data_from=address, hidden=True)
@@ -208,34 +217,71 @@ def _generation(read: Read, calls: Calls, links: Links) -> list[Child]:
 
 
 def _request(read: Read, request: dict[str, Any], calls: Calls, links: Links) -> Iterator[Child]:
-    if "instructions" in request:
-        yield _fold(f"Instructions, {_size(request['instructions'])}", value(request["instructions"]))
-    for name in ("tools", "handoffs"):
-        if request.get(name):
-            yield _fold(f"{name.capitalize()}: {_names(request[name])}", value(request[name]))
-    rest = {name: item for name, item in request.items() if name not in _SHOWN_APART and item not in ({}, [], None)}
-    if rest:
-        yield _fold("Model and settings", value(rest))
+    before = facts(facts(read.before).get("request"))
+    earlier = calls.earlier_generation(read.event)
+    as_before = _tie("as in", earlier, links) if earlier is not None else None
+    yield from _setting(request, before, as_before)
     given = request.get("input")
     if not isinstance(given, list):
         yield _item({"role": "input", "content": given}, read.event, calls, links, new=True)
         return
     turns = items(given)
     old = len(turns) - new_items(read.event, read.payload)
-    earlier = calls.earlier_generation(read.event)
-    if old:
-        skipped = max(0, old - _FOLDED_TURNS)
-        since = [" ", _tie("as in", earlier, links)] if earlier is not None else None
+    if read.left_out:
+        yield _left_out(read, old, calls, links)
+    elif old:
+        repeated = _repeated(turns[:old], items(before.get("input")))
+        skipped = max(repeated, old - (_MOST_TURNS if read.whole else _FOLDED_TURNS))
+        cut = f"… the first {skipped:,} are in the event's JSON" if skipped > repeated else None
         yield tag(
             "details",
             tag("summary", f"{old} earlier {'item' if old == 1 else 'items'}"),
-            tag("p", since) if since else None,
-            tag("p", f"… the first {skipped:,} are in the event's JSON", class_="cut") if skipped else None,
+            tag("p", f"the first {repeated:,} " if repeated else " ", as_before) if as_before else None,
+            tag("p", cut, class_="cut") if cut else None,
             [_item(item, read.event, calls, links) for item in turns[skipped:old]],
-            class_="earlier",
-        )
-    for item in turns[old:]:
+            class_="earlier", open=read.whole,
+        )  # fmt: skip
+    if len(turns) - old > _MOST_TURNS:
+        yield tag("p", f"… {len(turns) - old - _MOST_TURNS:,} more are in the event's JSON", class_="cut")
+    for item in turns[old:][-_MOST_TURNS:]:
         yield _item(item, read.event, calls, links, new=earlier is not None)
+
+
+def _left_out(read: Read, old: int, calls: Calls, links: Links) -> Html:
+    """The beginning of a conversation that was not read, and how to read it."""
+    whole = links.event(read.event, view="whole")
+    event = read.event
+    way = tag("a", "read all of them", href=whole, data_seq=event.seq, data_record=event.record_id) if whole else None
+    turns = items(facts(facts(read.payload).get("request")).get("input"))[:old]
+    return tag(
+        "details",
+        tag("summary", f"{read.left_out + old:,} earlier items"),
+        tag("p", f"the first {read.left_out:,} were not read: ", way),
+        [_item(item, event, calls, links) for item in turns[-_FOLDED_TURNS:]],
+        class_="earlier",
+    )
+
+
+def _setting(request: dict[str, Any], before: dict[str, Any], as_before: Html | None) -> Iterator[Html]:
+    """What the model call was set up with, folded; what is the same as on the page before, by name alone."""
+    parts = {"instructions": f"Instructions, {_size(request.get('instructions'))}"}
+    parts |= {name: f"{name.capitalize()}: {_names(request.get(name))}" for name in ("tools", "handoffs")}
+    for name, words in parts.items():
+        if name in before and before[name] == request.get(name):
+            yield tag("p", words, " ", as_before)
+        elif request.get(name):
+            yield _fold(words, value(request[name]))
+    rest = {name: item for name, item in request.items() if name not in _SHOWN_APART and item not in ({}, [], None)}
+    if rest and all(name in before and before[name] == item for name, item in rest.items()):
+        yield tag("p", "Model and settings ", as_before)
+    elif rest:
+        yield _fold("Model and settings", value(rest))
+
+
+def _repeated(turns: list[Any], before: list[Any]) -> int:
+    """How many of the first items are those of the request before."""
+    pairs = enumerate(zip(turns, before, strict=False))
+    return next((count for count, (one, other) in pairs if one != other), min(len(turns), len(before)))
 
 
 _SHOWN_APART: Final = frozenset({"instructions", "tools", "handoffs", "input"})
