@@ -67,6 +67,7 @@ class Pipeline:
         self._on_sealed = on_sealed
         self._on_redacted = on_redacted
         self._told: set[str] = set()
+        self._prepared = False
 
     def write(self, draft: Draft, record: Record) -> None:
         """Digest, redact and hand one event to the vault writer."""
@@ -87,6 +88,9 @@ class Pipeline:
             return draft.event(None, EventStatus.PAYLOAD_DROPPED)
         if record.memory is None:
             record.memory = self._redactor.memory()
+        if not self._prepared:
+            self._prepared = True
+            safely(self._redactor.prepare)
         started = time.perf_counter()
         try:
             digests = self._digests(draft.digest or {})

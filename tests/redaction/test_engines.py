@@ -23,7 +23,9 @@ def _engines(profile: str) -> list[Engine]:
     if importlib.util.find_spec("hyperscan") is not None:
         from sealtrace.redaction.hyperscan_engine import HyperscanEngine
 
-        engines.append(HyperscanEngine(built_in(profile)))
+        fast = HyperscanEngine(built_in(profile))
+        fast.wait()
+        engines.append(fast)
     return engines
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from .validators import words
 
-__all__ = ["is_person", "kind_of_field", "looks_like_schema"]
+__all__ = ["FIELD_WORDS", "is_person", "kind_of_field", "looks_like_schema"]
 
 _WORDS: Final[dict[str, str]] = {
     "SECRET": """
@@ -71,6 +71,9 @@ _WORDS: Final[dict[str, str]] = {
 }  # fmt: skip
 
 _KIND: Final = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+FIELD_WORDS: Final = frozenset(_KIND)
+"""How every name ends that says what its value is, signs and trailing digits aside."""
+
 # As the last of several words these say too little: sim_card, gpio_pin, mail_pan.
 _ALONE: Final = words(
     """

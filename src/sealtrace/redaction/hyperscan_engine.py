@@ -1,41 +1,78 @@
 """The `[fast]` engine: Hyperscan says where to look, the default engine's patterns look there.
 
-Hyperscan reads the text once, for all patterns together, some twenty times faster than anything the
-standard library can do. It only rules places out; what is found is decided by the same patterns and
-the same code as in the default engine, so the answers are the same.
+Hyperscan reads the text once, for all hints together. It only rules places out; what is found is
+decided by the same patterns and the same code as in the default engine, so the answers are the same.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import threading
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 import hyperscan
 
+from .._guard import safely
 from .detector import Detector
 from .encodings import hidden
-from .engine import SHAPES, AnchorEngine, Found, Rule, by_anchor, by_prefix, find_anchored, find_word, match_at
+from .engine import SHAPES, AnchorEngine, Found, Rule, by_anchor, by_prefix, find_word, match_at
+from .hints import DATE_IN_IBAN, ENCODED, hints
 from .view import View
 
 __all__ = ["HyperscanEngine"]
 
-_WORTH_IT: Final = 4096
-"""Below this the default engine is as fast; and names, which are searched on the agent's thread, are short."""
+_WORTH_IT: Final = 256
+"""Below this the default engine is as fast."""
 
-_PART: Final = 8192
-_OVERLAP: Final = 1024
-"""The shortest match of any pattern that begins at a place ends within this many characters."""
+_BETWEEN: Final = "0123456789 .()/_\n-"
+"""Digits, and what may stand between those of one number."""
 
-_IN_A_SHAPE: Final = frozenset(b"0123456789 .()/_\n-:abcdefABCDEF")
+_RUN: Final = {"number": _BETWEEN.encode(), "ipv4": b"0123456789.", "ipv6": b"0123456789abcdefABCDEF:"}
+_FIELD_VALUE: Final = re.compile(r"[^\"'\\\x00]{1,200}")
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_WIDEST_TOKEN: Final = 400
+_FARTHEST: Final = 1200
+_BACK: Final = {"assigned": 120, "birth": 40, "curl_user": 8, "email": 600, "private_key": 100}
+"""How far before the end of its hint a detector's anchor can begin."""
+
+_APART: Final = {"field_in_text": "fields", "number": "numbers", "ipv4": "addresses", "ipv6": "addresses"}
+"""What is compiled apart from the rest."""
+
+_AGAIN: Final = 24
+"""An anchor may begin this far before the end of the hint before."""
+
+
+class _Search:
+    """One text being searched."""
+
+    __slots__ = ("depth", "done", "out", "passed", "seen", "view")
+
+    def __init__(self, view: View, depth: int) -> None:
+        self.view = view
+        self.depth = depth
+        self.out: list[Found] = []
+        self.done: dict[int, int] = {}
+        """How far each rule has been tried."""
+        self.passed: dict[tuple[int, bytes], int] = {}
+        """Where to look for an anchor next."""
+        self.seen: set[tuple[int, int]] = set()
+        """Which rule has looked at the run or word that begins where."""
+
+
+_Look = Callable[[_Search, int], None]
+"""Told where a hint ended, finds what is there."""
 
 
 class HyperscanEngine:
-    """Same answers as `AnchorEngine`, faster. Patterns are compiled, for about a second, when first needed.
+    """Same answers as `AnchorEngine`, faster.
 
-    Args:
-        detectors: What to look for.
+    Patterns are compiled on a thread of their own, for about a second in which the agent's thread is
+    not held up; until they are, and for short texts, the default engine is used.
     """
 
     name = "hyperscan"
@@ -43,104 +80,173 @@ class HyperscanEngine:
     def __init__(self, detectors: Iterable[Detector]) -> None:
         listed = tuple(detectors)
         self._short = AnchorEngine(listed)
-        self._rules: list[Rule] = [(rank, item, item.compiled()) for rank, item in enumerate(listed)]
-        self._anchors = by_anchor(rule for rule in self._rules if rule[1].name == "assigned")
+        self._hints: list[tuple[str, str]] = []
+        self._looks: list[_Look] = []
+        for rank, detector in enumerate(listed):
+            rule = (rank, detector, detector.compiled())
+            self._hints.append((_APART.get(detector.name, ""), hints(detector)))
+            self._looks.append(_look_of(rule))
+            if detector.name == "number":
+                self._hints.append(("", DATE_IN_IBAN))
+                self._looks.append(partial(_run, rule, _RUN["number"], -1))
+        self._hints.append(("encoded", ENCODED))
+        self._looks.append(self._encoded)
+        self._database: _Database | None = None
+        self._compiling: threading.Thread | None = None
+        self._compiled_in = 0
+        self._begin()
 
-    @cached_property
-    def _stems(self) -> _Database:
-        """The anchors of `assigned`: so common that each is looked up where it stands."""
-        return _Database([(number, b"(?i)" + anchor) for number, (anchor, _) in enumerate(self._anchors)], 0)
+    def _begin(self) -> None:
+        self._compiled_in = os.getpid()
+        self._compiling = threading.Thread(target=self._compile, name="sealtrace-hyperscan", daemon=True)
+        self._compiling.start()
 
-    @cached_property
-    def _others(self) -> _Database:
-        patterns = [(rank, item.pattern.encode()) for rank, item, _ in self._rules if item.name != "assigned"]
-        return _Database(patterns, hyperscan.HS_FLAG_SINGLEMATCH)
+    def _compile(self) -> None:
+        self._database = safely(_Database, self._hints)
+
+    def wait(self) -> None:
+        """Return when the patterns are compiled: for measurements."""
+        if self._compiling is not None:
+            self._compiling.join()
 
     def find(self, text: str, depth: int = 0) -> list[Found]:
         """See `Engine`."""
         if len(text) < _WORTH_IT:
             return self._short.find(text, depth)
-        out: list[Found] = []
+        database = self._database
+        if database is None:
+            if self._compiled_in != os.getpid():
+                self._begin()  # a fork took the thread away
+            return self._short.find(text, depth)
         view = View(text)
-        following = dict.fromkeys(range(len(self._anchors)), 0)
-        for number, end in self._stems.places(view.raw):
-            anchor, rules = self._anchors[number]
-            if end - len(anchor) >= following[number]:
-                following[number] = match_at(text, end - len(anchor), rules, out)
-        prefixed: list[Rule] = []
-        for rank, parts in self._places(view).items():
-            rule = self._rules[rank]
-            if rule[1].prefixes:
-                prefixed.append(rule)
-            elif rule[1].anchors:
-                for part in parts:
-                    find_anchored(view, part, by_anchor([rule]), out)
-            else:
-                for part in _whole_runs(view.raw, parts):
-                    SHAPES[rule[1].name](view, part, rule, out)
-        if prefixed:
-            words = by_prefix(prefixed)
-            for start, end in view.long_words:
-                find_word(text, start, end, words, out)
-        if view.long_words:
-            out += hidden(text, view.long_words, self.find, depth)
-        return out
+        hits = database.hits(view.raw)
+        if not hits:
+            return []
+        search = _Search(view, depth)
+        looks = self._looks
+        for number, end in hits:
+            looks[number](search, end)
+        return search.out
 
-    def _places(self, view: View) -> dict[int, list[tuple[int, int]]]:
-        """Where each rule may match at all; neighbouring parts as one."""
-        out: dict[int, list[tuple[int, int]]] = {}
-        for start in range(0, len(view.raw), _PART):
-            end = min(len(view.raw), start + _PART + _OVERLAP)
-            for rank in self._others.kinds(view.raw[start:end]):
-                parts = out.setdefault(rank, [])
-                if parts and parts[-1][1] >= start:
-                    parts[-1] = (parts[-1][0], end)
-                else:
-                    parts.append((start, end))
-        return out
+    def _encoded(self, search: _Search, end: int) -> None:
+        view = search.view
+        words = view.long_words
+        _, last = view.around(end, _BASE64)
+        at = bisect_left(words, end - 24, key=_end_of)
+        near: list[tuple[int, int]] = []
+        while at < len(words) and words[at][0] < last:
+            near.append(words[at])
+            at += 1
+        search.out += hidden(view.text, near, self.find, search.depth)
 
 
-def _whole_runs(raw: bytes, parts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Parts that begin where a run of digits and separators begins, so that it is judged as a whole."""
-    done = 0
-    for part_start, end in parts:
-        start = part_start
-        while start > done and raw[start - 1] in _IN_A_SHAPE:
-            start -= 1
-        yield start, end
-        done = end
+def _end_of(part: tuple[int, int]) -> int:
+    return part[1]
+
+
+def _look_of(rule: Rule) -> _Look:
+    rank, detector, _ = rule
+    if detector.name == "field_in_text":
+        return partial(_field, rule)
+    if detector.name == "number":
+        return partial(_number, rule)
+    if detector.name in _RUN:
+        return partial(_run, rule, _RUN[detector.name], rank)
+    if detector.prefixes:
+        return partial(_words, rank, by_prefix([rule]))
+    return partial(_anchored, rank, by_anchor([rule]), _BACK.get(detector.name, _FARTHEST))
+
+
+def _anchored(rank: int, anchors: list[tuple[bytes, list[Rule]]], back: int, search: _Search, end: int) -> None:
+    view = search.view
+    low = max(end - back, search.done.get(rank, 0))
+    search.done[rank] = max(low, end - _AGAIN)
+    plain = view.plain_part(low, end)
+    for anchor, rules in anchors:
+        position = plain.find(anchor)
+        if position < 0:
+            continue
+        passed = search.passed.get((rank, anchor), 0)  # what was found is not searched for more of the same
+        while position >= 0:
+            if low + position >= passed:
+                passed = match_at(view.text, low + position, rules, search.out)
+            position = plain.find(anchor, max(position + 1, passed - low))
+        search.passed[rank, anchor] = passed
+
+
+def _field(rule: Rule, search: _Search, end: int) -> None:
+    """The hint ends with the value's first character."""
+    rank, detector, _ = rule
+    text = search.view.text
+    value = _FIELD_VALUE.match(text, end - 1)
+    if value is not None and detector.resolve is not None:
+        search.out += [(low, high, kind, rank) for low, high, kind in detector.resolve(text, *value.span())]
+
+
+def _number(rule: Rule, search: _Search, end: int) -> None:
+    text = search.view.text
+    mark = text.rfind("_", max(0, end - 14), end)
+    if mark > 0 and text[mark - 1].isalpha() and text[mark + 1 : end - 1].isdecimal() and text[end - 1] not in _BETWEEN:
+        return  # `order_1234567`: a name, and nothing in the pattern of one number
+    _run(rule, _RUN["number"], rule[0], search, end)
+
+
+def _run(rule: Rule, characters: bytes, lane: int, search: _Search, end: int) -> None:
+    """A run is judged as a whole, so from where it begins; the hits of one lane come from left to right."""
+    rank, detector, _ = rule
+    if end <= search.done.get(lane, -1):
+        return
+    part = search.view.around(end - 1, characters)
+    search.done[lane] = part[1]
+    if (rank, part[0]) not in search.seen:
+        search.seen.add((rank, part[0]))
+        SHAPES[detector.name](search.view, part, rule, search.out)
+
+
+def _words(rank: int, words: dict[str, list[Rule]], search: _Search, end: int) -> None:
+    view = search.view
+    long = view.long_words
+    at = bisect_left(long, end - _WIDEST_TOKEN, key=_end_of)
+    while at < len(long) and long[at][0] <= end:
+        if (rank, long[at][0]) not in search.seen:
+            search.seen.add((rank, long[at][0]))
+            find_word(view.text, *long[at], words, search.out)
+        at += 1
 
 
 class _Database:
-    """Compiled patterns; the working memory of a scan is each thread's own."""
+    """Compiled hints; the working memory of a scan is each thread's own.
 
-    def __init__(self, patterns: list[tuple[int, bytes]], flags: int) -> None:
-        self._empty = not patterns
-        self._database = hyperscan.Database()
-        if patterns:
-            self._database.compile(
-                expressions=[pattern for _, pattern in patterns],
-                ids=[number for number, _ in patterns],
-                flags=[hyperscan.HS_FLAG_PREFILTER | flags] * len(patterns),
-            )
+    Several databases, read one after the other: patterns of different build slow each other down in one.
+    """
+
+    def __init__(self, patterns: list[tuple[str, str]]) -> None:
+        groups: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for number, (group, pattern) in enumerate(patterns):
+            groups[group].append((number, pattern))
+        self._databases = [_compiled(group) for group in groups.values()]
         self._local = threading.local()
 
-    def places(self, raw: bytes) -> list[tuple[int, int]]:
-        """Which pattern's matches end where."""
+    def hits(self, raw: bytes) -> list[tuple[int, int]]:
+        """Which hints end where, in the order of their ends for each."""
+        scratches = getattr(self._local, "scratches", None)
+        if scratches is None:
+            scratches = self._local.scratches = [hyperscan.Scratch(database) for database in self._databases]
         out: list[tuple[int, int]] = []
-        self._scan(raw, lambda number, _start, to, _flags, _context: out.append((number, to)))
+
+        def on_match(number: int, _start: int, end: int, _flags: int, _context: Any) -> None:
+            out.append((number, end))
+
+        for database, scratch in zip(self._databases, scratches, strict=True):
+            database.scan(raw, match_event_handler=on_match, scratch=scratch)
         return out
 
-    def kinds(self, raw: bytes) -> set[int]:
-        """Which patterns may match at all."""
-        out: set[int] = set()
-        self._scan(raw, lambda number, _start, _to, _flags, _context: out.add(number))
-        return out
 
-    def _scan(self, raw: bytes, on_match: Any) -> None:
-        if self._empty:
-            return
-        scratch = getattr(self._local, "scratch", None)
-        if scratch is None:
-            scratch = self._local.scratch = hyperscan.Scratch(self._database)
-        self._database.scan(raw, match_event_handler=on_match, scratch=scratch)
+def _compiled(patterns: list[tuple[int, str]]) -> Any:
+    database = hyperscan.Database()
+    database.compile(
+        expressions=[text.encode() for _, text in patterns],
+        ids=[number for number, _ in patterns],
+        flags=[hyperscan.HS_FLAG_PREFILTER] * len(patterns),
+    )
+    return database

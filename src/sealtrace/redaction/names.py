@@ -9,7 +9,7 @@ from typing import Final
 
 from .validators import entropy, placeholder, random_enough, words
 
-__all__ = ["NameStrength", "name_strength", "secret_value"]
+__all__ = ["NAME_ENDS", "WEAK_NAME_ENDS", "NameStrength", "name_strength", "secret_value"]
 
 
 class NameStrength(IntEnum):
@@ -42,6 +42,17 @@ _WEAK: Final = words(
     signature sig key auth pass session sessionid cred
     """
 )
+# Where a word above may be written as two, and the second alone would tell nothing.
+_APART: Final = words(
+    """
+    pass_wd pass_word pass_wort pass_phrase pass_code contra_sena mot_depasse web_hook log_in
+    """
+)
+NAME_ENDS: Final = _SURE | _LIKELY | _WEAK | _APART
+"""How every name ends that tells anything; an underscore is where a sign or a capital may divide it."""
+
+WEAK_NAME_ENDS: Final = _WEAK
+
 _QUALIFIES_KEY: Final = words(
     """
     api access secret private auth client account app application encryption signing service admin master shared
@@ -73,11 +84,12 @@ def name_strength(name: str) -> NameStrength:
     if not parts:
         return NameStrength.NONE
     last, before = parts[-1], parts[-2] if len(parts) > 1 else ""
-    if last in _SURE or before + last in _SURE:
+    both = before + last if last in NAME_ENDS or f"{before}_{last}" in _APART else last
+    if last in _SURE or both in _SURE:
         return NameStrength.SURE
     if before in _HARMLESS or last in _HARMLESS or not _STORES.isdisjoint(parts):
         return NameStrength.NONE
-    if last in _LIKELY or before + last in _LIKELY or (last == "key" and before in _QUALIFIES_KEY):
+    if last in _LIKELY or both in _LIKELY or (last == "key" and before in _QUALIFIES_KEY):
         return NameStrength.LIKELY
     for end in ("token", "secret", "apikey", "password", "passwd"):
         if last.endswith(end) and len(last) > len(end):

@@ -45,15 +45,17 @@ _AMPERSAND: Final = (
 )
 _WAYS: Final = (
     (
-        "\\",
+        ("\\u", "\\x"),
         re.compile(
             rf"\\(?:\\){{0,7}}(?:u[0-9a-fA-F]{{4}}|u\{{[0-9a-fA-F]{{1,6}}\}}|x[0-9a-fA-F]{{2}})(?:{_BACKSLASH})*"
         ),
     ),
-    ("%", re.compile(r"%[0-9a-fA-F]{2}(?:%[0-9a-fA-F]{2})*")),
-    ("&", re.compile(rf"{_AMPERSAND}(?:{_AMPERSAND})*")),
-    ("U+", re.compile(r"U\+[0-9a-fA-F]{4}(?:U\+[0-9a-fA-F]{4})*")),
+    (("%",), re.compile(r"%[0-9a-fA-F]{2}(?:%[0-9a-fA-F]{2})*")),
+    (("&",), re.compile(rf"{_AMPERSAND}(?:{_AMPERSAND})*")),
+    (("U+",), re.compile(r"U\+[0-9a-fA-F]{4}(?:U\+[0-9a-fA-F]{4})*")),
 )
+"""What an escape cannot do without, and the escape."""
+
 _ESCAPE: Final = re.compile(
     r"\\{1,8}(?:u(?P<u>[0-9a-fA-F]{4})|u\{(?P<v>[0-9a-fA-F]{1,6})\}|x(?P<b>[0-9a-fA-F]{2}))|U\+(?P<w>[0-9a-fA-F]{4})"
     r"|&#[xX](?P<x>[0-9a-fA-F]{2,5});?|&#(?P<d>[0-9]{2,6});?|&(?P<n>[a-z]+);|(?P<p>(?:%[0-9a-fA-F]{2})+)"
@@ -98,7 +100,11 @@ class Folded:
 
 def needs_folding(text: str) -> bool:
     """Whether folding can change anything; false for almost every string, and cheap to tell."""
-    return not text.isascii() or any(sign in text and way.search(text) is not None for sign, way in _WAYS)
+    return not text.isascii() or any(_holds(text, signs) and way.search(text) is not None for signs, way in _WAYS)
+
+
+def _holds(text: str, signs: tuple[str, ...]) -> bool:
+    return signs[0] in text or signs[-1] in text
 
 
 def fold(text: str) -> list[Folded]:
@@ -139,8 +145,8 @@ def _fold_once(text: str) -> Folded | None:
 
 def _odd(text: str) -> list[tuple[int, int]]:
     found = [] if text.isascii() else [match.span() for match in _NOT_ASCII.finditer(text)]
-    for sign, way in _WAYS:
-        if sign in text:
+    for signs, way in _WAYS:
+        if _holds(text, signs):
             found += [match.span() for match in way.finditer(text)]
     return sorted(found)
 

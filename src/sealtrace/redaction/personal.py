@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from .detector import Detector, Span, context_before
@@ -135,16 +136,33 @@ def _ipv6(text: str, start: int, end: int) -> Iterable[Span]:
     return ((start, end, "IP"),) if ip_address(value) and len(value) >= 6 else ()
 
 
-_NAME_BEFORE: Final = re.compile(r"[\"']([A-Za-z_][A-Za-z0-9_ .-]{1,48})\\{0,3}[\"'] ?: ?\\{0,3}[\"']\Z")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_ .-]{1,48}")
 
 
 def _field_in_text(text: str, start: int, end: int) -> Iterable[Span]:
-    name = _NAME_BEFORE.search(context_before(text, start, 64))
-    kind = kind_of_field(name[1]) if name else None
+    kind = _kind_named(_name_before(text, start))
+    if kind is None:
+        return ()
     value = text[start:end]
-    if kind is None or not value.strip() or placeholder(value) or value in _SCHEMA_WORDS:
+    if not value.strip() or value in _SCHEMA_WORDS or placeholder(value):
         return ()
     return ((start, end, kind),)
+
+
+def _name_before(text: str, start: int) -> str:
+    """What stands between quotes before a colon and the quote at `start - 1`; either quote may be escaped."""
+    colon = text.rfind(":", 0, start - 1)
+    close = colon - 2 if text[colon - 1] == " " else colon - 1
+    low = close - 64 if close > 64 else 0
+    double, single = text.rfind('"', low, close), text.rfind("'", low, close)
+    return text[(max(single, double)) + 1 : close]
+
+
+@lru_cache(maxsize=8192)
+def _kind_named(name: str) -> str | None:
+    if name.endswith("\\"):
+        name = name.removesuffix("\\").removesuffix("\\").removesuffix("\\")
+    return kind_of_field(name) if _NAME.fullmatch(name) else None
 
 
 _SCHEMA_WORDS: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})

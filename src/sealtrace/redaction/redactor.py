@@ -67,6 +67,11 @@ class Redactor:
         """The policy in force."""
         return self._policy
 
+    def prepare(self) -> None:
+        """Start what takes its time to start, second opinions for example, so that no payload has to wait for it."""
+        for rules in self._rules.values():
+            rules.prepare()
+
     def memory(self) -> RunMemory:
         """A new run's memory."""
         return RunMemory()
@@ -107,7 +112,7 @@ class Redactor:
 
     def matches(self, text: str) -> bool:
         """Whether a detector finds anything in the text; for names, which have no field to give them away."""
-        return self._base.scanner.matches(text)
+        return self._base.own.matches(text)
 
     def spans(self, text: str) -> list[Span]:
         """Start, end and kind of what the detectors find in one string, without replacing it."""
@@ -128,14 +133,14 @@ class Redactor:
     def _rules_of(self, policy: Policy) -> _Rules:
         rules = self._rules.get(policy)
         if rules is None:
-            rules = self._rules[policy] = _Rules(policy, self._keys, self._max_string)
+            rules = self._rules[policy] = _Rules(policy, self._keys, self._max_string, self._timeout)
         return rules
 
 
 class _Rules:
     """The rules of one effective policy, and what is remembered of strings searched under them."""
 
-    def __init__(self, policy: Policy, keys: Keys, max_string: int) -> None:
+    def __init__(self, policy: Policy, keys: Keys, max_string: int, timeout: float) -> None:
         self.max_string = max_string
         self.strict = policy.profile == "strict"
         self.keep_media = policy.media == "keep"
@@ -143,8 +148,11 @@ class _Rules:
         pseudonyms = Pseudonyms(keys, surrogates=policy.style == "surrogate")
         self.replacement = pseudonyms.text
         self.number = pseudonyms.number
-        engine = build_engine(policy)
+        engine = build_engine(policy, seconds=timeout)
+        self.prepare = engine.prepare
         self.scanner = Scanner(engine, pseudonyms.text)
+        self.own = Scanner(engine.own, pseudonyms.text)
+        """Without second opinions, which may take longer than an agent's thread can wait."""
         self.digest = _digest(policy, engine.rules)
         self.uses: dict[str, Any] = {}
         """What field names are good for; the walk's own note."""

@@ -59,6 +59,10 @@ class View:
         """Small letters, one kind of bracket, one kind of quote."""
         return self.raw.translate(_PLAIN)
 
+    def plain_part(self, start: int, end: int) -> bytes:
+        """Part of `plain`."""
+        return self.raw[start:end].translate(_PLAIN)
+
     @cached_property
     def long_words(self) -> list[Part]:
         """Where sixteen or more word characters stand in a row: most tokens do, and so does all that was encoded."""
@@ -72,34 +76,45 @@ class View:
             start = words.find(_SIXTEEN, end)
         return out
 
-    @cached_property
-    def _numeric(self) -> bytes:
-        return self.raw.translate(_NUMERIC)
-
-    @cached_property
-    def _dotted(self) -> bytes:
-        return self.raw.translate(_DOTTED)
-
-    @cached_property
-    def _hex(self) -> bytes:
-        return self.raw.translate(_HEX)
-
     def numbers(self, part: Part) -> Iterator[Part]:
         """Runs of seven or more digits with separators between them."""
-        for match in _DIGITS.finditer(self._numeric, *part):
-            yield match.span()
+        start, end = part
+        for match in _DIGITS.finditer(self.raw[start:end].translate(_NUMERIC)):
+            yield start + match.start(), start + match.end()
 
     def dotted(self, part: Part) -> Iterator[int]:
         """Where something like an IPv4 address may begin."""
-        for match in _DOTS.finditer(self._dotted, *part):
-            low = max(0, match.start() - 3)
-            yield low + len(self.text[low : match.start()].rstrip(_SIGNS))
+        start, end = part
+        for match in _DOTS.finditer(self.raw[start:end].translate(_DOTTED)):
+            dot = start + match.start()
+            low = max(0, dot - 3)
+            yield low + len(self.text[low:dot].rstrip(_SIGNS))
 
     def colons(self, part: Part) -> Iterator[Part]:
         """Runs of hexadecimal digits with at least two colons."""
-        for match in _COLONS.finditer(self._hex, *part):
+        start, end = part
+        for match in _COLONS.finditer(self.raw[start:end].translate(_HEX)):
             if match.end() - match.start() >= 3:
-                yield match.span()
+                yield start + match.start(), start + match.end()
+
+    def around(self, at: int, characters: bytes) -> Part:
+        """The run of these characters that the place `at` is in, or at an end of."""
+        raw = self.raw
+        start, step = at, 32
+        while start:
+            low = max(0, start - step)
+            kept = len(raw[low:start].rstrip(characters))
+            start, step = low + kept, step * 2
+            if kept:
+                break
+        end, step = at, 32
+        while end < len(raw):
+            part = raw[end : end + step]
+            left = len(part.lstrip(characters))
+            end, step = end + len(part) - left, step * 2
+            if left:
+                break
+        return start, end
 
     @staticmethod
     def anchor(literal: str) -> bytes:

@@ -25,16 +25,15 @@ from .settling import settled
 from .surroundings import STRUCTURAL, Scopes, Surroundings, Use
 from .tags import PSEUDONYM
 from .validators import card
+from .whole import SHORTEST, Whole
 
 __all__ = ["Walk"]
 
 _MAX_DEPTH: Final = 64
 _MAX_JSON_IN_STRING: Final = 4
-_SHORTEST: Final = 5
-"""No value that a detector knows is shorter."""
-
+_OPENING: Final = frozenset('{[" \n')
+_ROUNDS: Final = 4
 _IMMUTABLE: Final = (bool, type(None))
-_JSON_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
 
 class _Where:
@@ -53,8 +52,8 @@ class _Where:
 
 _MAX_NAMES: Final = 10_000
 
-_Todo: TypeAlias = dict[str, list[tuple[Any, Any, Counter[str]]]]
-"""Texts to search, and where each of them stands: container, key, who counts."""
+_Todo: TypeAlias = dict[str, list[tuple[Any, Any, _Where]]]
+"""Texts to search, and where each of them stands: container, key, the way there."""
 
 
 class Walk:
@@ -82,9 +81,9 @@ class Walk:
         self._scopes = scopes
         self._agent, self._kind = agent, kind
         self._todo: dict[tuple[Surroundings, bool], _Todo] = {}
-        self._enter(scopes.rules(agent, tool, kind))
         self._memory = memory
         self._deadline = deadline
+        self._enter(scopes.rules(agent, tool, kind))
         self.counts: Counter[str] = Counter()
         self._shared_done: dict[int, tuple[Shared, list[Any], Counter[str]]] = {}
         self._late: list[Callable[[], None]] = []
@@ -111,6 +110,7 @@ class Walk:
         self._around, self._paths = rules
         self._free = self._todo.setdefault((self._around, False), {})
         self._fixed = self._todo.setdefault((self._around, True), {})
+        self._whole = Whole(self._around, self._memory, self._in_time, self._keys)
 
     # -- structure
 
@@ -140,6 +140,9 @@ class Walk:
     def _check(self, path: tuple[str, ...]) -> None:
         if len(path) > _MAX_DEPTH:
             raise RedactionFailed("the payload is nested too deeply to redact; it was dropped")
+        self._in_time()
+
+    def _in_time(self) -> None:
         if time.monotonic() > self._deadline:
             raise RedactionFailed("redaction took too long; the payload was dropped")
 
@@ -212,7 +215,7 @@ class Walk:
             use = Use.TELLING
         else:
             use = Use.PLAIN
-        if len(name) >= _SHORTEST and self._around.known(name) is not True:
+        if len(name) >= SHORTEST and self._around.known(name) is not True:
             odd_names.append(name)
         elif len(self._around.uses) < _MAX_NAMES:
             self._around.uses[name] = use
@@ -223,9 +226,9 @@ class Walk:
         rule = self._paths.match(where.path) if self._paths is not None else None
         if rule is not None:
             out[name] = (
-                self._kept(item)
+                self._whole.kept(item)
                 if rule.action == "keep"
-                else self._whole(item, rule.kind, counts, drop=rule.action == "drop")
+                else self._whole.redacted(item, rule.kind, counts, drop=rule.action == "drop")
             )
             return
         person_name = person and name == "name"
@@ -233,10 +236,10 @@ class Walk:
         if self._around.field_names and not structural:
             kind = "NAME" if person_name else kind_of_field(name)
             if kind is not None and not (type(item) is dict and looks_like_schema(item)):
-                out[name] = self._whole(item, kind, counts, drop=False)
+                out[name] = self._whole.redacted(item, kind, counts, drop=False)
                 return
             if type(item) is str and self._named_secret(name, item):
-                out[name] = self._whole(item, "SECRET", counts, drop=False)
+                out[name] = self._whole.redacted(item, "SECRET", counts, drop=False)
                 return
         if type(item) is not str:
             self._place(out, name, item, where)
@@ -253,22 +256,11 @@ class Walk:
             return False
         return secret_value(value, name_strength(name), strict=self._around.strict, quoted=True)
 
-    def _kept(self, item: Any) -> Any:
-        if type(item) is Shared:
-            raise RedactionFailed("a shared value stands below a kept field; the payload was dropped")
-        if type(item) is dict:
-            return {name: self._kept(inner) for name, inner in item.items()}
-        if type(item) is list:
-            return [self._kept(inner) for inner in item]
-        if type(item) in {str, int, float, bool, type(None)}:
-            return item
-        raise RedactionFailed("a value that is not plain JSON stands below a kept field; the payload was dropped")
-
     def _keys(self, out: dict[str, Any], names: list[str], counts: Counter[str]) -> None:
         """Keys are text too; one that changes is renamed once the search is done, and order is kept."""
         around = self._around
         for name in names:
-            self._fixed.setdefault(name, []).append((None, None, counts))
+            self._fixed.setdefault(name, []).append((None, None, _Where((), _MAX_JSON_IN_STRING, counts)))
 
         def rename() -> None:
             changed = {name: known.text for name in names if isinstance(known := around.known(name), Change)}
@@ -295,68 +287,20 @@ class Walk:
         self._shared_done[id(shared)] = (shared, holder, counts)
         self._place(holder, 0, shared.value, _Where(path, 0, counts))
 
-    # -- values redacted whole
-
-    def _whole(self, value: Any, kind: str, counts: Counter[str], *, drop: bool) -> Any:
-        """Replace every leaf below a sensitive field, keeping its type."""
-        leaf = type(value)
-        if leaf is str:
-            return self._whole_string(value, kind, counts, drop=drop)
-        if leaf is int or leaf is float:
-            if drop:
-                counts[kind] += value != 0
-                return leaf(0)
-            safe = self._around.number(kind, value)
-            if safe != value:
-                counts[kind] += 1
-                self._memory.remember(repr(value), self._around.replacement(kind, repr(value)))
-            return safe
-        if leaf is dict:
-            out: dict[str, Any] = {}
-            for name, item in value.items():
-                if type(name) is not str:
-                    raise RedactionFailed("a key that is not a string is not plain JSON; the payload was dropped")
-                out[name] = (
-                    item
-                    if name == "type" and type(item) is str and item in _JSON_TYPES
-                    else self._whole(item, kind_of_field(name) or kind, counts, drop=drop)
-                )
-            self._keys(out, [name for name in out if len(name) >= _SHORTEST], counts)
-            return out
-        if leaf is list:
-            return [self._whole(item, kind, counts, drop=drop) for item in value]
-        if leaf in _IMMUTABLE:
-            return value
-        raise RedactionFailed(
-            f"a value of type {leaf.__name__} stands below a sensitive field; the payload was dropped"
-        )
-
-    def _whole_string(self, value: str, kind: str, counts: Counter[str], *, drop: bool) -> str:
-        if not value.strip() or value == "<DROPPED>" or PSEUDONYM.fullmatch(value):
-            return value
-        if drop:
-            counts[kind] += 1
-            return "<DROPPED>"
-        safe = self._around.replacement(kind, value)
-        if safe != value:
-            counts[kind] += 1
-            self._memory.remember(value, safe)
-        return safe
-
     # -- text
 
     def _string(self, into: Any, at: Any, text: str, where: _Where, *, structural: bool) -> None:
         counts = where.counts
         into[at] = text
         size = len(text)
-        if size < _SHORTEST:
+        if size < SHORTEST:
             if not structural and size >= 4 and len(self._memory):
-                self._free.setdefault(text, []).append((into, at, counts))
+                self._free.setdefault(text, []).append((into, at, where))
             return
         todo = self._fixed if structural else self._free
         places = todo.get(text)
         if places is not None:
-            places.append((into, at, counts))
+            places.append((into, at, where))
             return
         if size >= 64 and not self._around.keep_media and is_media(text):
             counts["MEDIA"] += 1
@@ -366,9 +310,9 @@ class Walk:
             counts["OVERSIZE"] += 1
             into[at] = self._around.replacement("OVERSIZE", text)
             return
-        if text[0] in '{[" \n' and where.nested < _MAX_JSON_IN_STRING and self._json_inside(into, at, text, where):
+        if text[0] in _OPENING and where.nested < _MAX_JSON_IN_STRING and self._json_inside(into, at, text, where):
             return
-        todo[text] = [(into, at, counts)]
+        todo[text] = [(into, at, where)]
 
     def _json_inside(self, into: Any, at: Any, text: str, where: _Where) -> bool:
         inner = parsed(text)
@@ -387,13 +331,33 @@ class Walk:
         return True
 
     def _search(self) -> None:
-        for (around, structural), todo in self._todo.items():
-            if not todo:
+        """Search what was collected; text that reads as JSON only since something in it was replaced is walked, too."""
+        for _ in range(_ROUNDS):
+            revealed = self._searched()
+            if not revealed:
+                return
+            outer, self._late = self._late, []
+            for into, at, safe, where in revealed:
+                if self._scopes.scoped or not self._json_inside(into, at, safe, where):
+                    into[at] = self._around.replacement("UNSTABLE", safe)
+            self._late += outer
+        raise RedactionFailed("a text became another with every look; the payload was dropped")
+
+    def _searched(self) -> list[tuple[Any, Any, str, _Where]]:
+        revealed: list[tuple[Any, Any, str, _Where]] = []
+        for (around, structural), collected in self._todo.items():
+            if not collected:
                 continue
-            for text, (safe, found) in settled(
-                around, todo, self._memory, self._deadline, structural=structural
-            ).items():
-                for into, at, counts in todo[text]:
-                    counts.update(found)
-                    if into is not None:
-                        into[at] = safe
+            todo = dict(collected)
+            collected.clear()
+            changed = settled(around, todo, self._memory, self._deadline, structural=structural)
+            for text, (safe, found) in changed.items():
+                opens = safe[:1] in _OPENING and parsed(safe) is not None
+                for into, at, where in todo[text]:
+                    where.counts.update(found)
+                    if into is None:
+                        continue
+                    into[at] = safe
+                    if opens and where.nested < _MAX_JSON_IN_STRING:
+                        revealed.append((into, at, safe, where))
+        return revealed
