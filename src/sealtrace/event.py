@@ -69,6 +69,7 @@ class EventStatus(StrEnum):
     PAYLOAD_EXPIRED = "payload expired"
     PAYLOAD_DENIED = "payload denied"
     PAYLOAD_MISSING = "payload missing"
+    PAYLOAD_ERASED = "payload erased"
     SPAN_MISSING = "span missing"
     PARTIAL_RECORD = "partial record"
 

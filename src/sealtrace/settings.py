@@ -11,9 +11,9 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from .errors import SettingsError
 
@@ -36,6 +36,11 @@ class Retention(BaseModel):
     meta: int = Field(default=400, ge=1, description="envelopes, configuration, digests, manifests")
 
 
+def _listed(value: Any) -> Any:
+    """A list as the environment writes it: separated by commas."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
 class Settings(BaseModel):
     """Everything that can be set.
 
@@ -51,7 +56,10 @@ class Settings(BaseModel):
     telemetry_headers: SecretStr | None = Field(
         None, description="HTTP headers for that source: `Authorization=Bearer …,X-Scope-OrgID=…`"
     )
-    key: SecretStr | None = Field(default=None, description="secret for pseudonyms and digests, 16 bytes or more")
+    key: SecretStr | None = Field(
+        default=None,
+        description="secret for pseudonyms and digests, 16 bytes or more; or `kms:` and its KMS ciphertext",
+    )
     enabled: bool = Field(default=True, description="off: `instrument()` does nothing")
     reports: Path | None = Field(
         default=None,
@@ -101,11 +109,14 @@ class Settings(BaseModel):
     read_audit: bool = Field(default=False, description="keep a line in the vault of every read of payloads")
     read_reason_required: bool = Field(default=False, description="payloads are read only for a stated reason")
     read_reason: str | None = Field(default=None, description="why this process reads payloads; `--reason` wins")
+    previous_keys: Annotated[tuple[SecretStr, ...], BeforeValidator(_listed)] = Field(
+        default=(), description="earlier values of `key`, with which spools and records can still be read"
+    )
     signing_key: Path | None = Field(
-        default=None, description="PEM file with the Ed25519 private key that signs manifests"
+        default=None, description="signs manifests: a PEM file with an Ed25519 private key, or `kms:KEY`"
     )
     verify_keys: Path | None = Field(
-        default=None, description="PEM file with the Ed25519 public keys whose signatures count"
+        default=None, description="PEM file with the public keys (Ed25519, P-256) whose signatures count"
     )
     envelope_key: str | None = Field(
         default=None,

@@ -49,7 +49,7 @@ def test_ls_and_stats_say_what_is_there(vault: LocalStore, capsys: pytest.Captur
     assert run(["vault", "ls"]) == 0
     assert RUN in capsys.readouterr().out
     found = _json(capsys, "vault", "stats")
-    assert {klass: row["objects"] for klass, row in found.items()} == {"io": 2, "content": 2, "meta": 2}
+    assert {klass: row["objects"] for klass, row in found.items()} == {"io": 2, "content": 2, "meta": 2, "keys": 0}
     assert sum(row["bytes"] for row in found.values()) == sum(item.size for item in vault.list(""))
     assert run(["vault", "stats"]) == 0
     assert "content: 2 objects" in capsys.readouterr().out

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from vault.gateway import Gateway
+from vault.kms_server import KmsServer
 
 _SCRIPT = Path(__file__).parents[1] / "services" / "radosgw.py"
 _REQUIRED = os.environ.get("SEALTRACE_REQUIRE_SERVICES") == "1"
@@ -39,3 +40,19 @@ def gateway() -> Iterator[Gateway]:
     finally:
         subprocess.run([sys.executable, str(_SCRIPT), "stop", home], check=False)
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def kms_server() -> Iterator[KmsServer]:
+    """The one KMS of this session; use `kms`."""
+    server = KmsServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def kms(kms_server: KmsServer, monkeypatch: pytest.MonkeyPatch) -> KmsServer:
+    """A KMS that boto3's default chain leads to; nothing is counted or refused yet."""
+    kms_server.forget()
+    kms_server.use(monkeypatch)
+    return kms_server

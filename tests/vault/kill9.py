@@ -1,8 +1,9 @@
 """Kill a recording process at random moments, recover, and look whether anything it acknowledged is gone.
 
-    python tests/vault/kill9.py [TRIALS] [SEED]
+    python tests/vault/kill9.py [TRIALS] [SEED] [sealed]
 
-Prints one JSON line of figures; exit status 1 if anything was lost, torn or shown as more than it is.
+With `sealed` payloads are encrypted under envelope keys and manifests are signed. Prints one JSON line of
+figures; exit status 1 if anything was lost, torn or shown as more than it is.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from pydantic import SecretStr
 
 from sealtrace.event import Kind, RunEvent, new_record_id
 from sealtrace.settings import Settings
-from sealtrace.vault import VaultReader, VaultWriter
+from sealtrace.vault import Keyring, Preparation, Signer, VaultReader, VaultWriter, Verifier
 from sealtrace.vault.recovery import recover
 from sealtrace.vault.spool import SpoolKey
 from sealtrace.vault.stores import LocalStore
+from sealtrace.vault.verify import Damage, verify_run
 from vault.records import header, shared
 
 _SECRET = "0123456789abcdef0123456789abcdef"
@@ -61,9 +65,22 @@ def _record(settings: Settings, vault: Path, acks: int) -> None:
         os.write(acks, f"S {record_id} {count}\n".encode())
 
 
-def _trial(home: Path, rng: random.Random) -> tuple[list[str], dict[str, Any]]:
+def _sealed(home: Path) -> dict[str, Any]:
+    (home / "wrap").write_text("0f" * 32, encoding="ascii")
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (home / "sign.pem").write_bytes(pem)
+    return {"envelope_key": f"file:{home / 'wrap'}", "signing_key": home / "sign.pem"}
+
+
+def _trial(home: Path, rng: random.Random, *, sealed: bool) -> tuple[list[str], dict[str, Any]]:
     vault, spool = home / "vault", home / "spool"
-    settings = Settings(spool=spool, key=SecretStr(_SECRET), segment_bytes=65_536, segment_seconds=0.01)
+    settings = Settings(
+        spool=spool,
+        key=SecretStr(_SECRET),
+        segment_bytes=65_536,
+        segment_seconds=0.01,
+        **(_sealed(home) if sealed else {}),
+    )
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -79,10 +96,11 @@ def _trial(home: Path, rng: random.Random) -> tuple[list[str], dict[str, Any]]:
     os.waitpid(pid, 0)
     with os.fdopen(reading) as pipe:
         lines = [line.split() for line in pipe.read().splitlines()]
-    found = list(recover(spool, SpoolKey.from_settings(settings), LocalStore(vault)))
+    preparation = Preparation(Keyring.from_settings(settings), Signer.from_settings(settings))
+    found = list(recover(spool, SpoolKey.from_settings(settings), LocalStore(vault), preparation=preparation))
     faults = [f"not recovered: {item.problem}" for item in found if item.problem]
     left = [str(path) for path in spool.rglob("*.spool")]
-    return faults + _faults(vault, lines) + [f"left: {path}" for path in left], {
+    return faults + _faults(vault, settings, lines) + [f"left: {path}" for path in left], {
         "acknowledged": sum(line[0] == "E" for line in lines),
         "sealed": sum(line[0] == "S" for line in lines),
         "recovered": len(found),
@@ -90,8 +108,9 @@ def _trial(home: Path, rng: random.Random) -> tuple[list[str], dict[str, Any]]:
     }
 
 
-def _faults(vault: Path, lines: list[list[str]]) -> list[str]:
-    reader = VaultReader(LocalStore(vault))
+def _faults(vault: Path, settings: Settings, lines: list[list[str]]) -> list[str]:
+    reader = VaultReader(LocalStore(vault), keyring=Keyring.from_settings(settings))
+    verifier = Verifier.from_settings(settings)
     sealed = {line[1] for line in lines if line[0] == "S"}
     acknowledged: dict[str, int] = {}
     for kind, record_id, number in lines:
@@ -104,6 +123,8 @@ def _faults(vault: Path, lines: list[list[str]]) -> list[str]:
             out.append(f"{record_id}: {len(records)} records")
             continue
         (record,) = records
+        checked = verify_run(reader, f"trace_{record_id}", verifier=verifier)
+        out += [f"{record_id}: {item.message}" for item in checked.findings if item.damage is not Damage.INCOMPLETE]
         events = {event.seq: event for event in record.events()}
         for seq in range(last + 1):
             if seq not in events or events[seq].payload is None or events[seq].payload["seq"] != seq:
@@ -118,9 +139,13 @@ def _faults(vault: Path, lines: list[list[str]]) -> list[str]:
         elif record_id in sealed and not manifest.complete:
             out.append(f"{record_id}: was sealed and is shown as incomplete")
         listed = {segment.key for segment in manifest.segments} if manifest else set()
-        stray = {item.key for item in record.objects if "manifest" not in item.key} - listed
+        stray = {
+            item.key for item in record.objects if "/manifest-" not in item.key and "/key-" not in item.key
+        } - listed
         if stray:
             out.append(f"{record_id}: {len(stray)} objects twice")
+        if sum("/key-" in item.key for item in record.objects) != (settings.envelope_key is not None):
+            out.append(f"{record_id}: not one key")
     return out
 
 
@@ -131,7 +156,7 @@ def main() -> int:
     totals: dict[str, Any] = {"trials": trials, "faults": 0}
     for _ in range(trials):
         with tempfile.TemporaryDirectory() as home:
-            faults, figures = _trial(Path(home), rng)
+            faults, figures = _trial(Path(home), rng, sealed="sealed" in sys.argv)
         for fault in faults[:5]:
             print(fault, file=sys.stderr)
         totals["faults"] += len(faults)

@@ -93,7 +93,8 @@ def test_init_again_changes_nothing_and_keeps_what_is_not_ours(aws: Aws) -> None
     steps = dict(init_bucket(aws.store, aws.settings))
     assert steps["bucket"] == "there already"
     rules = aws.client.get_bucket_lifecycle_configuration(Bucket=aws.name)["Rules"]
-    assert sorted(rule["ID"] for rule in rules) == ["sealtrace-content", "sealtrace-io", "sealtrace-meta", "theirs"]
+    ours = [f"sealtrace-{klass}" for klass in ("content", "io", "keys", "meta")]
+    assert sorted(rule["ID"] for rule in rules) == [*ours, "theirs"]
     statements = json.loads(aws.client.get_bucket_policy(Bucket=aws.name)["Policy"])["Statement"]
     assert [item["Sid"] for item in statements].count("Theirs") == 1
     assert len({item["Sid"] for item in statements}) == len(statements)

@@ -58,7 +58,7 @@ def test_a_session_is_found_by_its_tag(tmp_path: Path) -> None:
     for event in unfinished.events:
         writer.append(event)
     writer.flush()
-    plan = plan_for_session(store, "s1")
+    plan = plan_for_session(store, ["s1"])
     assert plan.runs == (f"trace_{0:032x}", f"trace_{2:032x}")
     assert plan.undecided == (OTHER,)
     carry_out(store, plan, Audit(store))

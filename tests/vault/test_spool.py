@@ -288,10 +288,11 @@ print(run.record_id)
     assert list((tmp_path / "spool").rglob("*.spool")) == []
 
 
-def test_kill_minus_nine_loses_nothing_acknowledged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [[], ["sealed"]], ids=["plain", "sealed"])
+def test_kill_minus_nine_loses_nothing_acknowledged(how: list[str]) -> None:
     """Fifty processes killed at random moments: every acknowledged event is found again, none torn."""
     script = Path(__file__).with_name("kill9.py")
-    done = subprocess.run([sys.executable, str(script), "50", "7"], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(script), "50", "7", *how], capture_output=True, text=True, check=False)
     figures = json.loads(done.stdout)
     assert done.returncode == 0, done.stderr
     assert figures["faults"] == 0

@@ -80,6 +80,7 @@ def test_terraform_sets_what_init_sets() -> None:
         "team/a/io/": 30,
         "team/a/content/": 7,
         "team/a/meta/": 400,
+        "team/a/keys/": 31,
     }
     encryption = resources["aws_s3_bucket_server_side_encryption_configuration"]["vault"]["rule"]
     assert encryption["apply_server_side_encryption_by_default"] == {

@@ -123,7 +123,7 @@ def test_a_session_does_not_call_it_undecided(tmp_path: Path) -> None:
     store = local(tmp_path)
     _erase(store, absent=True)
     Conversation(2).store(store, group_tag="s1")
-    plan = plan_for_session(store, "s1")
+    plan = plan_for_session(store, ["s1"])
     assert (plan.runs, plan.undecided) == ((), ())
 
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from sealtrace.errors import SealtraceError, SettingsError
 from sealtrace.settings import Settings
-from sealtrace.vault import VaultReader, VaultWriter, layout
+from sealtrace.vault import Keyring, Preparation, VaultReader, VaultWriter, layout
 from sealtrace.vault.recovery import recover
 from sealtrace.vault.signing import Signer, Verifier, split_signed
 from sealtrace.vault.spool import SpoolKey
@@ -45,13 +45,13 @@ def _public(path: Path, *keys: Ed25519PrivateKey) -> Path:
 class Signed:
     """A vault with one signed run, and how to damage it."""
 
-    def __init__(self, home: Path, run: Conversation) -> None:
+    def __init__(self, home: Path, run: Conversation, **settings: Any) -> None:
         self.home = home
         self.root = home / "vault"
         self.store = LocalStore(self.root)
         self.run = run
         self.key = Ed25519PrivateKey.generate()
-        self.settings = Settings(signing_key=_pem(home / "key.pem", self.key))
+        self.settings = Settings(signing_key=_pem(home / "key.pem", self.key), **settings)
         self.verifier = Verifier.from_settings(self.settings)
         self.seal = run.store(self.store, self.settings)
 
@@ -178,7 +178,8 @@ def test_a_recovered_record_says_so_and_is_signed(tmp_path: Path) -> None:
         writer.append(event)
     assert writer._spool is not None
     writer._spool.release()
-    list(recover(tmp_path / "spool", SpoolKey.from_settings(settings), local(tmp_path), signer=Signer(key)))
+    preparation = Preparation(None, Signer(key))
+    list(recover(tmp_path / "spool", SpoolKey.from_settings(settings), local(tmp_path), preparation=preparation))
     found = verify_run(VaultReader(local(tmp_path)), RUN, verifier=Verifier.from_settings(settings))
     assert [item.damage for item in found.findings] == [Damage.INCOMPLETE]
     assert found.signed == 1
@@ -265,9 +266,16 @@ def _forge(rng: random.Random, signed: Signed) -> None:
     signed.replace_manifest(change)
 
 
-def test_two_thousand_mutations_are_noticed(tmp_path: Path) -> None:
-    """Whatever is changed in, removed from or added to a run, verify says so; reading it never crashes."""
-    signed = Signed(tmp_path, Conversation(4))
+@pytest.mark.parametrize("sealed", [False, True])
+def test_two_thousand_mutations_are_noticed(tmp_path: Path, sealed: bool) -> None:
+    """Whatever is changed in, removed from or added to a run, verify says so; reading it never crashes.
+
+    Of an encrypted run verify says so without the key, and reading is tried with it.
+    """
+    (tmp_path / "wrap").write_text("0f" * 32, encoding="ascii")
+    more = {"envelope_key": f"file:{tmp_path / 'wrap'}"} if sealed else {}
+    signed = Signed(tmp_path, Conversation(4), **more)
+    keyring = Keyring.from_settings(signed.settings)
     pristine = _tree(signed.root)
     rng, before = random.Random(20), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     noticed = 0
@@ -278,7 +286,7 @@ def test_two_thousand_mutations_are_noticed(tmp_path: Path) -> None:
         assert found.ok is (_tree(signed.root) == pristine), (number, done, found)
         noticed += not found.ok
         with contextlib.suppress(SealtraceError):
-            for record in VaultReader(signed.store).records(RUN):
+            for record in VaultReader(signed.store, keyring=keyring).records(RUN):
                 record.events()
                 record.gaps()
                 record.payload(1)

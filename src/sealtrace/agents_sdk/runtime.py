@@ -37,12 +37,12 @@ class Runtime:
 
     Raises:
         SettingsError: A setting, the key or the redaction policy cannot be used.
-        VaultError: The vault's address cannot be used.
+        VaultError: The vault's address cannot be used, or KMS does not give the key.
     """
 
     def __init__(self, settings: Settings, tracer_provider: TracerProvider | None = None) -> None:
         self.settings = settings
-        self.keys = Keys(settings.key.get_secret_value().encode() if settings.key else None)
+        self.keys = Keys.from_settings(settings)
         self.redactor = Redactor(
             Policy.load(settings),
             self.keys,

@@ -40,6 +40,4 @@ def with_policy(policy: Policy) -> Redactor:
     from ..redaction import Redactor
     from ..settings import load_settings
 
-    secret = load_settings().key
-    keys = Keys(secret.get_secret_value().encode() if secret else None)
-    return Redactor(policy, keys, timeout=_SECONDS, max_string_bytes=_BYTES)
+    return Redactor(policy, Keys.from_settings(load_settings()), timeout=_SECONDS, max_string_bytes=_BYTES)

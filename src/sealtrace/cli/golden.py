@@ -71,7 +71,7 @@ def _redactor() -> Redactor:
     from ..settings import load_settings
 
     settings = load_settings()
-    keys = Keys(settings.key.get_secret_value().encode() if settings.key else None)
+    keys = Keys.from_settings(settings)
     policy = Policy.load(settings)
     return Redactor(policy, keys, timeout=settings.redaction_timeout, max_string_bytes=settings.max_string_bytes)
 

@@ -41,13 +41,14 @@ def status(spool: _Spool = None, json: AsJson = False) -> int:
 @app.command()
 def drain(spool: _Spool = None, vault: Vault = None, json: AsJson = False) -> int:
     """Store what dead processes left. Exit code 1 if something could not be read."""
-    from ..vault import Signer, SpoolKey, open_store, recover
+    from ..vault import Keyring, Preparation, Signer, SpoolKey, open_store, recover
 
     settings, root = _root({"spool": spool, "vault": vault})
     if settings.vault is None:
         raise SettingsError("no vault to store it in: pass --vault or set SEALTRACE_VAULT", setting="vault")
     store = open_store(settings.vault, settings)
-    found = list(recover(root, SpoolKey.from_settings(settings), store, signer=Signer.from_settings(settings)))
+    preparation = Preparation(Keyring.from_settings(settings), Signer.from_settings(settings))
+    found = list(recover(root, SpoolKey.from_settings(settings), store, preparation=preparation))
     problems = [item for item in found if item.problem is not None]
     if json:
         print_json([dataclasses.asdict(item) for item in found])

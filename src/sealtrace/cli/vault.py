@@ -175,7 +175,9 @@ def erase(
     run: Annotated[list[str] | None, typer.Option(help="A run id; may be repeated.", show_default=False)] = None,
     session: Annotated[
         str | None,
-        typer.Option(help="A session: its `group_id` (with the key in force), or its `tag:…`.", show_default=False),
+        typer.Option(
+            help="A session: its `group_id` (with the keys recorded under), or its `tag:…`.", show_default=False
+        ),
     ] = None,
     who: Annotated[str | None, typer.Option(help="Who erases; user and host by default.", show_default=False)] = None,
     again: Annotated[
@@ -232,15 +234,16 @@ def _plan(
             hint = "; if it may still wait in a spool, erase it with --absent"
             raise RunNotFound(f"nothing of {', '.join(runs)} is in {store.url}{hint}", run=runs[0])
         return plan
-    return plan_for_session(store, session if session.startswith("tag:") else _tag(session, settings))
+    return plan_for_session(store, [session] if session.startswith("tag:") else _tags(session, settings))
 
 
-def _tag(group_id: str, settings: Settings) -> str:
+def _tags(group_id: str, settings: Settings) -> list[str]:
+    """The session's tag under the key in force and under each earlier one."""
     from ..keys import Keys
 
     if settings.key is None:
         raise SettingsError("a session's tag can only be made with the `key` it was recorded under", setting="key")
-    return f"tag:{Keys(settings.key.get_secret_value().encode()).tag(group_id)}"
+    return [f"tag:{keys.tag(group_id)}" for keys in Keys.all_from_settings(settings)]
 
 
 @app.command()

@@ -34,13 +34,14 @@ def verify(run: RunArgument, vault: Vault = None, telemetry: Telemetry = None, j
 
 def _verified(name: str, settings: Settings) -> Verification:
     from ..telemetry.sources import open_source
-    from ..vault import VaultReader, open_store
+    from ..vault import Keyring, VaultReader, open_store
     from ..vault.signing import Verifier
     from ..vault.verify import Damage, verify_run
 
     if settings.vault is None:
         raise SettingsError("nothing to verify: pass --vault or set SEALTRACE_VAULT", setting="vault")
-    reader = VaultReader(open_store(settings.vault, settings), settings.retention)
+    keyring = Keyring.from_settings(settings)
+    reader = VaultReader(open_store(settings.vault, settings), settings.retention, keyring=keyring)
     source = open_source(settings.telemetry, settings) if settings.telemetry else None
     run_id = _run_id(name, reader, source)
     witness = _witness(run_id, source)

@@ -44,17 +44,19 @@ class Material:
 
 
 def material(settings: Settings, key_id: str | None) -> Material:
-    """Find the record's key: the one that is set, or this process's own, if it recorded the run itself.
+    """Find the record's key: the one that is set, an earlier one, or this process's own, if it recorded the run itself.
 
     Raises:
         SettingsError: The key or the redaction policy cannot be used.
+        VaultError: A key is KMS ciphertext, and KMS refuses or does not answer.
     """
     from ..agents_sdk import current  # noqa: PLC0415 - the runtime is asked for, not made
 
     runtime = current()
     if runtime is not None and runtime.keys.key_id == key_id:
         return Material(runtime.keys, runtime.redactor, same_key=True)
-    keys = Keys(settings.key.get_secret_value().encode() if settings.key else None)
+    known = Keys.all_from_settings(settings)
+    keys = next((item for item in known if item.key_id == key_id), known[0])
     redactor = Redactor(
         Policy.load(settings),
         keys,
@@ -68,7 +70,7 @@ def material(settings: Settings, key_id: str | None) -> Material:
         keys,
         redactor,
         same_key=False,
-        note=f"{what}: pseudonyms were compared by kind; set SEALTRACE_KEY to compare all",
+        note=f"{what}: pseudonyms were compared by kind; set SEALTRACE_KEY or SEALTRACE_PREVIOUS_KEYS to compare all",
     )
 
 

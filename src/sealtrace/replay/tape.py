@@ -233,6 +233,7 @@ _LOST: Final = {
     EventStatus.REDACTION_FAILED: "was dropped because it could not be redacted",
     EventStatus.PAYLOAD_EXPIRED: "has expired",
     EventStatus.PAYLOAD_DENIED: "may not be read with these credentials",
+    EventStatus.PAYLOAD_ERASED: "was erased: its key is gone",
     EventStatus.PAYLOAD_MISSING: "is not in the vault",
 }
 

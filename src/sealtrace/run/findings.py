@@ -79,6 +79,7 @@ NO_PAYLOAD: Final = frozenset(
         EventStatus.PAYLOAD_EXPIRED,
         EventStatus.PAYLOAD_DENIED,
         EventStatus.PAYLOAD_MISSING,
+        EventStatus.PAYLOAD_ERASED,
     }
 )
 """Statuses of events whose payload cannot be read."""

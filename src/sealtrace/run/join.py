@@ -35,6 +35,7 @@ _ABSENT: Final = {
     EventStatus.PAYLOAD_EXPIRED: "payloads are past their retention",
     EventStatus.PAYLOAD_DENIED: "payloads may not be read with the credentials in use",
     EventStatus.PAYLOAD_MISSING: "payloads are not where they were stored",
+    EventStatus.PAYLOAD_ERASED: "payloads were erased by destroying their key",
 }
 
 _RUN_ID: Final = "sealtrace.run.id"

@@ -8,7 +8,7 @@ from ..errors import RunErased, RunNotFound, SealtraceError, SettingsError, Tele
 from ..event import RunEvent
 from ..settings import Settings, load_settings
 from ..telemetry.sources import Source, SpanRecord, open_source
-from ..vault import Audit, StoredRecord, VaultReader, open_store
+from ..vault import Audit, Keyring, StoredRecord, VaultReader, open_store
 from .findings import Finding
 from .join import join
 from .links import Reference, parse_reference
@@ -81,7 +81,7 @@ def open_run(run_or_link: str, reader: VaultReader | None, source: Source | None
 def _reader(url: str, settings: Settings, reason: str | None, who: str | None) -> VaultReader:
     store = open_store(url, settings)
     audit = Audit.of_reads(store, settings, reason=reason or settings.read_reason, who=who)
-    return VaultReader(store, settings.retention, audit=audit)
+    return VaultReader(store, settings.retention, audit=audit, keyring=Keyring.from_settings(settings))
 
 
 def _settings(vault: str | None, telemetry: str | None, settings: Settings | None) -> Settings:

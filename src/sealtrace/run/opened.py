@@ -90,6 +90,7 @@ def _state(record: StoredRecord, store: Store, segments: list[SegmentInfo]) -> E
         return EventStatus.PAYLOAD_EXPIRED
     try:
         store.get(first.key, start=0, length=1)
+        return record.payload_state()
     except VaultDenied as error:
         record.problems.append(str(error))
         return EventStatus.PAYLOAD_DENIED

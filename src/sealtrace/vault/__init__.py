@@ -8,6 +8,7 @@ from .bucket import BucketReport, Problem, check_bucket, init_bucket
 from .erasure import Erasure, carry_out, expire, plan_again, plan_for_runs, plan_for_session
 from .manifest import Manifest, RecordHeader
 from .outcome import Seal, WriterState
+from .preparation import Preparation
 from .reader import VaultReader
 from .recovery import Recovered, recover, waiting
 from .signing import Signer, Verifier
@@ -17,6 +18,7 @@ from .stores import LocalStore, ObjectInfo, S3Store, Store, open_store
 from .templates import cloudformation, terraform
 from .tombstones import Tombstones
 from .verify import Damage, Finding, Verification, verify_run
+from .wrapping import Keyring
 from .writer import VaultWriter
 
 __all__ = [
@@ -26,9 +28,11 @@ __all__ = [
     "Damage",
     "Erasure",
     "Finding",
+    "Keyring",
     "LocalStore",
     "Manifest",
     "ObjectInfo",
+    "Preparation",
     "Problem",
     "RecordHeader",
     "Recovered",

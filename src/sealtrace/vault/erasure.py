@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from ..errors import RecordDamaged, VaultError
@@ -72,8 +72,8 @@ def plan_for_runs(store: Store, run_ids: list[str], *, absent: bool = False) -> 
     return Erasure(tuple(runs), tuple(objects))
 
 
-def plan_for_session(store: Store, tag: str) -> Erasure:
-    """Everything of the runs whose manifests carry this session tag.
+def plan_for_session(store: Store, tags: Collection[str]) -> Erasure:
+    """Everything of the runs whose manifests carry one of these tags: a session has one per key it was recorded under.
 
     A run that continues another of the session in a record that was never finished is found through
     its finished record; a run with no readable manifest at all is listed as undecided.
@@ -89,7 +89,7 @@ def plan_for_session(store: Store, tag: str) -> Erasure:
         except RecordDamaged:
             continue
         with_manifest.add(record.run_id)
-        if header is not None and header.group_tag == tag:
+        if header is not None and header.group_tag in tags:
             matching.append(record.run_id)
     plan = plan_for_runs(store, sorted(matching))
     undecided = _everyone(store) - with_manifest - Tombstones(store).all()
@@ -119,6 +119,8 @@ def carry_out(store: Store, plan: Erasure, audit: Audit, *, progress: Progress |
     """Erase what was planned, and what was stored of the same runs since; objects erased.
 
     The runs are marked first, so that nothing of them is shown from here on, whatever becomes of the rest.
+    Then go the keys of what is encrypted: where copies of the other objects lie elsewhere, or may not be
+    deleted, nobody can read them.
 
     Raises:
         VaultError: Something could not be erased. What is left can be planned and erased again.
@@ -130,7 +132,7 @@ def carry_out(store: Store, plan: Erasure, audit: Audit, *, progress: Progress |
         tombstones.put(run_id)
     done = 0
     while True:
-        for item in plan.objects:
+        for item in sorted(plan.objects, key=lambda item: not item.key.startswith(f"{layout.KEYS}/")):
             store.delete(item.key)
             done += 1
             if progress is not None:
@@ -180,11 +182,13 @@ def _expired(store: Store, retention: Retention, now: dt.datetime) -> Iterator[O
                 yield item
                 continue
             by_age = item.modified + dt.timedelta(days=layout.days_of(klass, retention))
-            if stated.get(item.key, by_age) <= now:
+            named = item.key.rpartition("/")[0] if klass == layout.KEYS else item.key
+            if stated.get(named, by_age) <= now:
                 yield item
 
 
 def _stated_times(store: Store) -> dict[str, dt.datetime]:
+    """When each object expires as manifests say, by its key; wrapped keys by the folder they lie in."""
     out: dict[str, dt.datetime] = {}
     for record in VaultReader(store).recent(10**9):
         try:
@@ -193,6 +197,10 @@ def _stated_times(store: Store) -> dict[str, dt.datetime]:
             _log.warning("sealtrace goes by age where a manifest cannot be read: %s", error)
             continue
         if manifest is not None:
-            out |= {segment.key: dt.datetime.fromisoformat(segment.expires_at) for segment in manifest.segments}
+            times = {segment.key: dt.datetime.fromisoformat(segment.expires_at) for segment in manifest.segments}
+            out |= times
+            sealed = [time for key, time in times.items() if layout.is_sealed(key)]
+            if sealed:
+                out[layout.record_prefix(layout.KEYS, record.run_id, record.record_id)[:-1]] = max(sealed)
             out[record.objects[0].key] = dt.datetime.fromisoformat(manifest.expires_at)
     return out

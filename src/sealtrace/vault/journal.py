@@ -1,28 +1,31 @@
 """What a writer does to a record, as frames of a spool file, and the same played again.
 
 Frames are a letter and a body: `H` what the record is, `E` an event with its lines, `L` lines of an
-event whose payload was dropped, `C` a cut, `F` the last cut, `M` the manifest, `U` an object that has
-been stored. Playing `E`, `L`, `C` and `F` again makes the same objects byte for byte, so an object
-that was stored just before the process died is found stored and nothing is there twice.
+event whose payload was dropped, `C` a cut, `F` the last cut, `K` the wrapped data key, `M` the manifest
+(and once more, signed), `U` an object that has been stored. Playing them again makes the same objects
+byte for byte, so an object that was stored just before the process died is found stored and nothing is
+there twice.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import RecordDamaged
 from ..event import RunEvent
 from ..settings import Retention
 from . import layout
+from .envelope import DataKey
 from .lines import decode_line, encode_line, storable
 from .manifest import Manifest, unpack_envelope
 from .openrecord import OpenRecord
 from .segment import Line
 from .spool import Spool, SpoolFile, SpoolUnreadable
 
-__all__ = ["About", "Journal", "Replayed", "replay"]
+__all__ = ["About", "Journal", "Note", "Replayed", "replay"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +38,34 @@ class About:
     retention: Retention
     key_id: str
     key_ephemeral: bool
+    data_key: bytes | None = None
+    """As secret as the payloads it encrypts, which are in the same file, under the same encryption."""
 
 
 class Journal:
-    """The spool's side of one open record."""
+    """The spool's side of one open record.
 
-    def __init__(self, spool: Spool, about: About) -> None:
+    Args:
+        file: The record's file.
+        spool: Whose use it counts for; None where it is another process's.
+    """
+
+    def __init__(self, file: SpoolFile, spool: Spool | None = None) -> None:
+        self.file = file
         self._spool = spool
-        fields = dataclasses.asdict(about) | {"retention": about.retention.model_dump()}
-        self.file = spool.file(about.record_id, b"H" + encode_line(storable(fields)))
-        spool.used += self.file.size
+
+    @classmethod
+    def begin(cls, spool: Spool, about: About) -> Journal:
+        """A new record.
+
+        Raises:
+            OSError: The spool cannot be used.
+        """
+        key = about.data_key.hex() if about.data_key is not None else None
+        fields = dataclasses.asdict(about) | {"retention": about.retention.model_dump(), "data_key": key}
+        file = spool.file(about.record_id, b"H" + encode_line(storable(fields)))
+        spool.used += file.size
+        return cls(file, spool)
 
     def event(self, envelope: RunEvent, klass: str | None, lines: list[Line]) -> None:
         """An event was added."""
@@ -58,6 +79,10 @@ class Journal:
         """Segments were finished."""
         self._frame(b"F" if last else b"C", now.encode())
 
+    def wrapped(self, data: bytes) -> None:
+        """The data key was wrapped: another wrapping of it would be another object."""
+        self._frame(b"K", data)
+
     def manifest(self, data: bytes) -> None:
         """The manifest was made."""
         self._frame(b"M", data)
@@ -69,7 +94,8 @@ class Journal:
 
     def discard(self) -> None:
         """Everything is stored: the file has done its duty."""
-        self._spool.used -= self.file.size
+        if self._spool is not None:
+            self._spool.used -= self.file.size
         self.file.remove()
 
     def _lines(self, kind: bytes, head: dict[str, Any], lines: list[Line]) -> None:
@@ -79,7 +105,12 @@ class Journal:
     def _frame(self, kind: bytes, body: bytes) -> None:
         before = self.file.size
         self.file.append(kind + body)
-        self._spool.used += self.file.size - before
+        if self._spool is not None:
+            self._spool.used += self.file.size - before
+
+
+Note = Callable[[Callable[[Journal], None]], None]
+"""Tells a record's journal something, if it has one that takes it."""
 
 
 class Replayed(NamedTuple):
@@ -106,7 +137,8 @@ def replay(file: SpoolFile) -> Replayed:
     name = str(file.path)
     try:
         about = _about(next(frames, b""), name)
-        record = OpenRecord(about.run_id, about.record_id, about.retention, about.ruleset_hash)
+        data_key = DataKey(about.data_key, about.record_id) if about.data_key is not None else None
+        record = OpenRecord(about.run_id, about.record_id, about.retention, about.ruleset_hash, data_key)
         envelopes: list[RunEvent] = []
         for frame in frames:
             _play(record, frame, name, envelopes)
@@ -126,6 +158,7 @@ def _about(frame: bytes, name: str) -> About:
         retention=Retention.model_validate(fields["retention"]),
         key_id=fields["key_id"],
         key_ephemeral=fields["key_ephemeral"],
+        data_key=bytes.fromhex(fields["data_key"]) if fields.get("data_key") is not None else None,
     )
 
 
@@ -148,6 +181,8 @@ def _play(record: OpenRecord, frame: bytes, name: str, envelopes: list[RunEvent]
         record.cut(body.decode())
     elif kind == b"F":
         record.cut_last(body.decode())
+    elif kind == b"K":
+        record.wrapped(body)
     elif kind == b"M":
         key = layout.manifest_key(record.run_id, record.record_id, hashlib.sha256(body).digest())
         manifest = Manifest.decode(body, key)

@@ -1,7 +1,8 @@
 """Where things lie in a vault.
 
 ```
-{class}/v1/{shard2}/{trace32}/{record_id}/{seq:06d}-{sha16}.jsonl.gz      segments
+{class}/v1/{shard2}/{trace32}/{record_id}/{seq:06d}-{sha16}.jsonl.gz      segments; sealed ones end in .enc
+keys/v1/{shard2}/{trace32}/{record_id}/key-{sha16}.json                   a sealed record's wrapped key
 meta/v1/{shard2}/{trace32}/{record_id}/manifest-{sha16}.json              last
 meta/v1/audit/{date}/{time}-{what}-{sha16}.json                           who erased or read what
 meta/v1/audit/erased/{shard2}/{trace32}.json                              this run was erased
@@ -24,11 +25,14 @@ __all__ = [
     "AUDIT",
     "CLASSES",
     "ERASED",
+    "KEYS",
     "META",
     "audit_key",
     "class_of",
     "days_of",
     "expiry",
+    "is_sealed",
+    "key_key",
     "manifest_key",
     "parse_key",
     "parse_tombstone",
@@ -39,7 +43,10 @@ __all__ = [
 ]
 
 META: Final = "meta"
-CLASSES: Final = ("io", "content", META)
+KEYS: Final = "keys"
+"""Wrapped data keys: a class of their own, so that backups and readers can be kept out of it."""
+
+CLASSES: Final = ("io", "content", META, KEYS)
 AUDIT: Final = "meta/v1/audit/"
 """Prefix of the audit lines: no run's hex digits, so never taken for one."""
 
@@ -48,9 +55,11 @@ ERASED: Final = f"{AUDIT}erased/"
 
 _IO: Final = frozenset({Kind.INPUT, Kind.OUTPUT})
 _KEY: Final = re.compile(
-    r"(?P<klass>io|content|meta)/v1/(?P<shard>[0-9a-f]{2})/(?P<run>[0-9a-f]{32})/(?P<record>[0-9a-f]{32})/"
-    r"(?:(?P<seq>[0-9]{6,9})-(?P<sha>[0-9a-f]{16})\.jsonl\.gz|manifest-(?P<manifest>[0-9a-f]{16})\.json)\Z"
+    r"(?P<klass>io|content|meta|keys)/v1/(?P<shard>[0-9a-f]{2})/(?P<run>[0-9a-f]{32})/(?P<record>[0-9a-f]{32})/"
+    r"(?:(?P<seq>[0-9]{6,9})-(?P<sha>[0-9a-f]{16})\.jsonl\.gz(?P<sealed>\.enc)?"
+    r"|manifest-(?P<manifest>[0-9a-f]{16})\.json|key-(?P<wrapped>[0-9a-f]{16})\.json)\Z"
 )
+_SEALED: Final = ".enc"
 _TOMBSTONE: Final = re.compile(rf"{ERASED}(?P<shard>[0-9a-f]{{2}})/(?P<run>[0-9a-f]{{32}})\.json\Z")
 
 
@@ -61,7 +70,9 @@ def class_of(kind: Kind, retention: Retention) -> str:
 
 def days_of(klass: str, retention: Retention) -> int:
     """Days after which objects of this class may be deleted."""
-    return {"io": retention.io, "content": retention.content, META: retention.meta}[klass]
+    # A key is stored before the last segment of its record, and must not go before it.
+    keys = max(retention.io, retention.content) + 1
+    return {"io": retention.io, "content": retention.content, META: retention.meta, KEYS: keys}[klass]
 
 
 def expiry(created: str, days: int) -> str:
@@ -80,9 +91,20 @@ def record_prefix(klass: str, run_id: str, record_id: str) -> str:
     return f"{run_prefix(klass, run_id)}{record_id}/"
 
 
-def segment_key(klass: str, run_id: str, record_id: str, seq: int, digest: bytes) -> str:
+def segment_key(klass: str, run_id: str, record_id: str, seq: int, digest: bytes, *, sealed: bool = False) -> str:
     """The key of a segment whose first event is `seq` and whose bytes have this SHA-256."""
-    return f"{record_prefix(klass, run_id, record_id)}{seq:06d}-{digest.hex()[:16]}.jsonl.gz"
+    name = f"{seq:06d}-{digest.hex()[:16]}.jsonl.gz{_SEALED if sealed else ''}"
+    return f"{record_prefix(klass, run_id, record_id)}{name}"
+
+
+def is_sealed(key: str) -> bool:
+    """Whether this is the key of a segment that is encrypted under its record's own key."""
+    return key.endswith(_SEALED)
+
+
+def key_key(run_id: str, record_id: str, digest: bytes) -> str:
+    """The key of a wrapped data key whose bytes have this SHA-256."""
+    return f"{record_prefix(KEYS, run_id, record_id)}key-{digest.hex()[:16]}.json"
 
 
 def manifest_key(run_id: str, record_id: str, digest: bytes) -> str:
@@ -96,7 +118,7 @@ def audit_key(now: str, what: str, digest: bytes) -> str:
 
 
 def parse_key(key: str) -> dict[str, str | None] | None:
-    """The parts of a key of ours (`klass`, `run`, `record`, `seq`, `sha`, `manifest`), or None."""
+    """The parts of a key of ours (`klass`, `run`, `record`, `seq`, `sha`, `sealed`, `manifest`, `wrapped`), or None."""
     match = _KEY.match(key)
     if match is None or match["shard"] != match["run"][:2]:
         return None

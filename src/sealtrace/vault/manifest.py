@@ -18,6 +18,7 @@ from typing import Any, Final
 from ..errors import RecordDamaged
 from ..event import RunEvent
 from . import layout, merkle
+from .envelope import ALGORITHM
 from .lines import decode_line, deflate, encode_line, inflate, storable
 from .segment import Group
 
@@ -105,6 +106,7 @@ class Manifest:
         created_at: When it was written.
         expires_at: When the manifest itself may be deleted.
         complete: The recording process closed the record itself; False where it was recovered.
+        sealed_by: Names the data key that the payload segments are encrypted under; None where they are not.
         signature: `algorithm`, `key`, `value`; None where it is not signed.
     """
 
@@ -116,6 +118,7 @@ class Manifest:
     created_at: str
     expires_at: str
     complete: bool
+    sealed_by: str | None = None
     signature: dict[str, str] | None = None
 
     @staticmethod
@@ -134,6 +137,7 @@ class Manifest:
             "created_at": self.created_at,
             "expires_at": self.expires_at,
             "complete": self.complete,
+            **({} if self.sealed_by is None else {"envelope": {"algorithm": ALGORITHM, "key": self.sealed_by}}),
             "segments": [_segment_json(segment) for segment in self.segments],
             "events": base64.b85encode(deflate(b"".join(self.envelopes))).decode() if self.envelopes else "",
         }
@@ -167,6 +171,7 @@ class Manifest:
         own = {name: document.pop(name) for name in ("ruleset", "merkle_root", "created_at", "expires_at")}
         complete = document.pop("complete")
         signature = document.pop("signature", None)
+        sealed_by = _sealed_by(document.pop("envelope", None), segments)
         header = _header(document)
         if type(complete) is not bool:
             raise ValueError("complete is not a boolean")
@@ -181,8 +186,20 @@ class Manifest:
             created_at=own["created_at"],
             expires_at=own["expires_at"],
             complete=complete,
+            sealed_by=sealed_by,
             signature=None if signature is None else _signature(signature),
         )
+
+
+def _sealed_by(data: Any, segments: Any) -> str | None:
+    """The data key's name; all payloads are encrypted under it, or none is."""
+    ident = None if data is None else _text(data["key"])
+    if data is not None and (set(data) != {"algorithm", "key"} or data["algorithm"] != ALGORITHM):
+        raise ValueError("the envelope is of no known form")
+    payloads = [_text(item["key"]) for item in segments if item["class"] != layout.META]
+    if any(layout.is_sealed(key) is not (ident is not None) for key in payloads):
+        raise ValueError("some payloads are encrypted and others are not")
+    return ident
 
 
 def _signature(data: Any) -> dict[str, str]:

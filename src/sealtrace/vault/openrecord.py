@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from ..event import RunEvent
 from ..settings import Retention
 from . import layout
+from .envelope import DataKey
 from .lines import encode_line, storable
 from .manifest import Manifest, RecordHeader, SegmentInfo, pack_envelope
 from .segment import Line, Messages, SegmentBuilder
-from .signing import Signer
 
 __all__ = ["OpenRecord", "Upload"]
 
@@ -32,19 +32,25 @@ class Upload(NamedTuple):
 class OpenRecord:
     """Everything of one record that is not stored yet, and what is needed for its manifest.
 
+    With a data key, payloads are encrypted before they become uploads: nothing in the clear can be stored.
+
     Nothing here fails for outside reasons, and the same calls in the same order give the same
     bytes: that is what lets a record be rebuilt from a spool without storing anything twice.
 
     Attributes:
-        uploads: Finished objects, to be stored in this order.
+        data_key: Encrypts the payloads; None where they are stored as they are.
+        uploads: Finished objects, to be stored in this order, once nothing is `unwrapped` or `unsigned`.
         dropped: Payloads dropped here for want of room.
         events: Events added.
         cut_at: Monotonic time of the last cut, or of the beginning.
     """
 
-    def __init__(self, run_id: str, record_id: str, retention: Retention, ruleset_hash: str) -> None:
+    def __init__(
+        self, run_id: str, record_id: str, retention: Retention, ruleset_hash: str, data_key: DataKey | None = None
+    ) -> None:
         self.run_id = run_id
         self.record_id = record_id
+        self.data_key = data_key
         self.uploads: deque[Upload] = deque()
         self.dropped = 0
         self.events = 0
@@ -59,6 +65,8 @@ class OpenRecord:
         self._envelope_bytes = 0
         self._segments: list[SegmentInfo] = []
         self._sealed: tuple[Manifest, str] | None = None
+        self._manifest = b""
+        self._wrapped = False
         self._waiting = 0
 
     @property
@@ -71,6 +79,16 @@ class OpenRecord:
         """The manifest and its key; only once `finished`."""
         assert self._sealed is not None
         return self._sealed
+
+    @property
+    def unwrapped(self) -> DataKey | None:
+        """The data key, while something sealed is to be stored and its wrapped key has not been made."""
+        return self.data_key if not self._wrapped and any(layout.is_sealed(key) for key in self.segment_keys) else None
+
+    @property
+    def unsigned(self) -> bytes:
+        """The manifest's bytes, while it is to be stored and has no signature; else empty."""
+        return self._manifest if self._sealed is not None and self._sealed[0].signature is None else b""
 
     @property
     def fullest(self) -> int:
@@ -96,7 +114,9 @@ class OpenRecord:
 
     def add_lines(self, klass: str, lines: list[Line]) -> None:
         """Add lines to the class's segment in progress."""
-        self._builders.setdefault(klass, SegmentBuilder()).add(lines)
+        if klass not in self._builders:
+            self._builders[klass] = SegmentBuilder(self.data_key.sealer(klass) if self.data_key is not None else None)
+        self._builders[klass].add(lines)
 
     def cut(self, now: str) -> None:
         """Finish all segments in progress, envelopes too: a crash after this loses no envelope."""
@@ -115,8 +135,15 @@ class OpenRecord:
         """Keys of the segments made so far."""
         return tuple(segment.key for segment in self._segments)
 
-    def finish(self, header: RecordHeader, now: str, *, complete: bool, signer: Signer | None = None) -> bytes:
-        """Make the manifest, after `cut_last`; its bytes."""
+    def wrapped(self, data: bytes) -> None:
+        """Take the wrapped data key: it is stored before anything that needs it."""
+        digest = hashlib.sha256(data).digest()
+        self.uploads.appendleft(Upload(layout.key_key(self.run_id, self.record_id, digest), data, digest))
+        self._waiting += len(data)
+        self._wrapped = True
+
+    def finish(self, header: RecordHeader, now: str, *, complete: bool) -> bytes:
+        """Make the manifest, after `cut_last`; its bytes, without a signature."""
         first_trace = header.trace_ids[0] if header.trace_ids else None
         lines = tuple(encode_line(storable(pack_envelope(event, first_trace))) for event in self._envelopes)
         self._envelopes.clear()
@@ -131,19 +158,30 @@ class OpenRecord:
             created_at=now,
             expires_at=layout.expiry(now, self._retention.meta),
             complete=complete,
+            sealed_by=self._sealing_key(segments),
         )
         data = manifest.encode()
-        if signer is not None:
-            data = signer.sign(data)
         self.finish_as(data, manifest)
         return data
 
+    def _sealing_key(self, segments: tuple[SegmentInfo, ...]) -> str | None:
+        sealed = self.data_key is not None and any(layout.is_sealed(segment.key) for segment in segments)
+        return self.data_key.ident if sealed and self.data_key is not None else None
+
     def finish_as(self, data: bytes, manifest: Manifest) -> None:
-        """Take a manifest as it was made before."""
+        """Take a manifest as it was made before, or the same one signed."""
+        if self._sealed is not None:
+            self._waiting -= len(self.uploads.pop().data)
         digest = hashlib.sha256(data).digest()
         key = layout.manifest_key(self.run_id, self.record_id, digest)
         self._wait(Upload(key, data, digest))
         self._sealed = manifest, key
+        self._manifest = data
+
+    def signed(self, data: bytes) -> None:
+        """Take the manifest with its signature."""
+        key = layout.manifest_key(self.run_id, self.record_id, hashlib.sha256(data).digest())
+        self.finish_as(data, Manifest.decode(data, key))
 
     def stored(self) -> Upload:
         """The first of `uploads` has been stored: let go of it."""
@@ -170,7 +208,8 @@ class OpenRecord:
 
     def _cut_one(self, klass: str, builder: SegmentBuilder, now: str) -> None:
         segment = builder.finish()
-        key = layout.segment_key(klass, self.run_id, self.record_id, segment.first_seq, segment.sha256)
+        sealed = self.data_key is not None and klass != layout.META
+        key = layout.segment_key(klass, self.run_id, self.record_id, segment.first_seq, segment.sha256, sealed=sealed)
         self._segments.append(
             SegmentInfo(
                 key=key,

@@ -14,6 +14,7 @@ from .audit import Audit
 from .stored import StoredRecord
 from .stores.base import ObjectInfo, Store
 from .tombstones import Tombstones
+from .wrapping import Keyring
 
 __all__ = ["VaultReader"]
 
@@ -33,6 +34,7 @@ class VaultReader:
         retention: Days per class, for records without a manifest; a manifest says its own.
         clock: What time it is, which decides what has expired.
         audit: Is told before a record's payloads are read.
+        keyring: Unwraps the data keys of encrypted records.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class VaultReader:
         *,
         clock: Callable[[], dt.datetime] | None = None,
         audit: Audit | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self.store = store
+        self._keyring = keyring
         self._retention = retention or Retention.model_validate({})
         self._clock = clock or _now
         self._audit = audit
@@ -87,7 +91,14 @@ class VaultReader:
 
     def _stored(self, run_id: str, record_id: str, objects: list[ObjectInfo]) -> StoredRecord:
         return StoredRecord(
-            self.store, run_id, record_id, objects, retention=self._retention, clock=self._clock, audit=self._audit
+            self.store,
+            run_id,
+            record_id,
+            objects,
+            retention=self._retention,
+            clock=self._clock,
+            audit=self._audit,
+            keyring=self._keyring,
         )
 
     def find_trace(self, trace_id: str) -> str | None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from .._version import __version__
+from ..errors import VaultError
 from ..event import RunEvent, timestamp
-from .journal import About, replay
+from .journal import About, Journal, Note, replay
 from .manifest import RecordHeader
 from .openrecord import OpenRecord
-from .signing import Signer
+from .preparation import Preparation
 from .spool import SpoolFile, SpoolKey, SpoolUnreadable, orphans
 from .stores.base import Store
 from .tombstones import Tombstones
@@ -50,7 +52,7 @@ def recover(
     key: SpoolKey,
     store: Store,
     *,
-    signer: Signer | None = None,
+    preparation: Preparation | None = None,
     tombstones: Tombstones | None = None,
 ) -> Iterator[Recovered]:
     """Store, record by record, what dead processes left, and remove it from the spool.
@@ -58,22 +60,24 @@ def recover(
     A record whose process did not close it gets a manifest with `complete` false and status
     `incomplete`. A file that can never be read, because its key died with its process, is removed;
     one of another named key stays for whoever has that key. A record whose run was erased is thrown
-    away, if these credentials may list; if not it is stored, and the reader refuses it.
+    away, if these credentials may list; if not it is stored, and the reader refuses it. One whose key
+    cannot be wrapped, or whose manifest cannot be signed, stays, and the next is tried.
 
     Args:
         root: The spool's directory.
         key: Opens its files.
         store: Where to.
-        signer: Signs the manifests.
+        preparation: Signs the manifests and wraps the data keys that are not wrapped yet.
         tombstones: Knows which runs were erased; by default what the store says.
 
     Raises:
         VaultError: The store does not take it; it stays in the spool.
     """
+    preparation = preparation or Preparation(None, None)
     tombstones = tombstones or Tombstones(store)
     for orphan in orphans(root):
         for file in orphan.files(key):
-            yield _recover(file, store, signer, tombstones)
+            yield _recover(file, store, preparation, tombstones)
 
 
 def waiting(root: Path) -> tuple[int, int]:
@@ -82,7 +86,7 @@ def waiting(root: Path) -> tuple[int, int]:
     return len(files), sum(path.stat().st_size for path in files)
 
 
-def _recover(file: SpoolFile, store: Store, signer: Signer | None, tombstones: Tombstones) -> Recovered:
+def _recover(file: SpoolFile, store: Store, preparation: Preparation, tombstones: Tombstones) -> Recovered:
     try:
         found = replay(file)
     except SpoolUnreadable as error:
@@ -91,14 +95,22 @@ def _recover(file: SpoolFile, store: Store, signer: Signer | None, tombstones: T
             _log.warning("sealtrace lost a record: its process died and no `key` was set, so nobody can read its spool")
         return Recovered(run_id="", record_id=file.path.stem, events=0, complete=False, problem=str(error))
     record = found.record
-    complete = record.finished
+    complete = record.finished and record.sealed[0].complete
     if tombstones.has_if_allowed(record.run_id):
         file.remove()
         return _recovered(record, complete=complete, erased=True)
-    if not complete:
+    note = _resumed(file)
+    if not record.finished:
         now = timestamp(time.time_ns())
+        note(lambda journal: journal.cut(now, last=True))
         record.cut_last(now)
-        record.finish(_header(found.about, found.envelopes, now), now, complete=False, signer=signer)
+        manifest = record.finish(_header(found.about, found.envelopes, now), now, complete=False)
+        note(lambda journal: journal.manifest(manifest))
+    try:
+        preparation.prepare(record, note)
+    except VaultError as error:
+        # One record's key or signature is not to be had now: that must not keep others from being stored.
+        return _recovered(record, complete=complete, problem=str(error))
     while record.uploads:
         upload = record.uploads[0]
         store.put(upload.key, upload.data, sha256=upload.sha256)
@@ -107,9 +119,30 @@ def _recover(file: SpoolFile, store: Store, signer: Signer | None, tombstones: T
     return _recovered(record, complete=complete)
 
 
-def _recovered(record: OpenRecord, *, complete: bool, erased: bool = False) -> Recovered:
+def _resumed(file: SpoolFile) -> Note:
+    """Goes on with a dead process's journal, so that a recovery that dies too is not done differently again.
+
+    A full disk must not keep a record from being stored, so what cannot be noted is not.
+    """
+    journal = Journal(file)
+    with contextlib.suppress(OSError):
+        file.resume()
+
+    def note(tell: Callable[[Journal], None]) -> None:
+        with contextlib.suppress(OSError):
+            tell(journal)
+
+    return note
+
+
+def _recovered(record: OpenRecord, *, complete: bool, erased: bool = False, problem: str | None = None) -> Recovered:
     return Recovered(
-        run_id=record.run_id, record_id=record.record_id, events=record.events, complete=complete, erased=erased
+        run_id=record.run_id,
+        record_id=record.record_id,
+        events=record.events,
+        complete=complete,
+        erased=erased,
+        problem=problem,
     )
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ..event import Kind, Shared, resolve_shared
@@ -167,13 +168,20 @@ def _ranges(ids: list[int]) -> list[list[int]]:
 
 
 class SegmentBuilder:
-    """Gathers lines; `finish` makes the segment of them."""
+    """Gathers lines; `finish` makes the segment of them.
 
-    def __init__(self) -> None:
+    Args:
+        seal: Encrypts a member, given the segment's first event and the member's place; then what is
+            listed and digested is the ciphertext, and the leaves of the Merkle tree are the members.
+    """
+
+    def __init__(self, seal: Callable[[bytes, int, int], bytes] | None = None) -> None:
+        self._seal = seal
         self._members: list[bytes] = []
         self._groups: list[Group] = []
         self._lines: list[Line] = []
         self._leaves: list[bytes] = []
+        self._count = 0
         self._size = 0
         self._offset = 0
         self.first_seq = -1
@@ -187,12 +195,17 @@ class SegmentBuilder:
             if self._size and self._size + len(line.data) > _GROUP:
                 self._close_group()
             self._lines.append(line)
-            self._leaves.append(leaf(line.data))
+            self._count += 1
+            if self._seal is None:
+                self._leaves.append(leaf(line.data))
             self._size += len(line.data)
             self.raw_bytes += len(line.data)
 
     def _close_group(self) -> None:
         member = deflate(b"".join(line.data for line in self._lines))
+        if self._seal is not None:
+            member = self._seal(member, self.first_seq, len(self._members))
+            self._leaves.append(leaf(member))
         seqs = [line.seq for line in self._lines if line.message < 0] or [-1]
         ids = [line.message for line in self._lines if line.message >= 0] or [-1]
         digest = hashlib.sha256(member).hexdigest()[:32]
@@ -210,7 +223,7 @@ class SegmentBuilder:
             data=data,
             sha256=hashlib.sha256(data).digest(),
             first_seq=max(self.first_seq, 0),
-            lines=len(self._leaves),
+            lines=self._count,
             root=root(self._leaves),
             groups=tuple(self._groups),
         )

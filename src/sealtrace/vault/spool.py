@@ -28,7 +28,7 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ..errors import VaultError
+from ..keys import previous_secrets, secret_of
 from ..settings import Settings
 
 __all__ = ["Orphan", "Spool", "SpoolFile", "SpoolKey", "SpoolUnreadable", "orphans"]
@@ -71,28 +72,39 @@ class SpoolKey:
         ident: Names the key in file headers; None for one that dies with the process.
     """
 
-    def __init__(self, secret: bytes | None) -> None:
+    def __init__(self, secret: bytes | None, previous: Sequence[bytes] = ()) -> None:
         material = secrets.token_bytes(32) if secret is None else secret
         self._wrap = AESGCM(_derived(material, b"sealtrace/spool/v1"))
-        self.ident = None if secret is None else _derived(material, b"sealtrace/spool-id/v1")[:8].hex()
+        self.ident = None if secret is None else _ident(material)
+        self._previous = {_ident(item): AESGCM(_derived(item, b"sealtrace/spool/v1")) for item in previous}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> SpoolKey:
-        """The key that `key` gives, or a random one."""
-        return cls(settings.key.get_secret_value().encode() if settings.key is not None else None)
+        """The key that `key` gives, or a random one; those of `previous_keys` open files too.
+
+        Raises:
+            SettingsError: A key is no KMS ciphertext though it says so.
+            VaultError: A key is KMS ciphertext, and KMS refuses or does not answer.
+        """
+        return cls(secret_of(settings), previous_secrets(settings))
 
     def wrap(self, key: bytes, context: bytes) -> bytes:
         """Encrypt a data key."""
         nonce = secrets.token_bytes(12)
         return nonce + self._wrap.encrypt(nonce, key, context)
 
-    def unwrap(self, wrapped: bytes, context: bytes) -> bytes:
+    def knows(self, ident: str | None) -> bool:
+        """Whether this key, or an earlier one, may have wrapped what a file header says so of."""
+        return ident == self.ident or ident in self._previous
+
+    def unwrap(self, wrapped: bytes, context: bytes, ident: str | None) -> bytes:
         """Decrypt a data key.
 
         Raises:
             InvalidTag: It is of another key, or not of this file.
         """
-        return self._wrap.decrypt(wrapped[:12], wrapped[12:], context)
+        cipher = self._wrap if ident == self.ident else self._previous[str(ident)]
+        return cipher.decrypt(wrapped[:12], wrapped[12:], context)
 
 
 class SpoolFile:
@@ -161,12 +173,15 @@ class SpoolFile:
     def frames(self) -> Iterator[bytes]:
         """Every whole frame in order; a torn or damaged one and all after it are left out.
 
+        Once all have been read, `resume` and `append` go on after the last.
+
         Raises:
             SpoolUnreadable: The file is of another key, or its beginning is damaged.
         """
         with os.fdopen(os.open(self.path, _READ), "rb") as file:
-            cipher = self._opened(file.readline(_MAX_HEADER))
-            number = 0
+            self._cipher = cipher = self._opened(file.readline(_MAX_HEADER))
+            self._frames = number = 0
+            self.size = file.tell()
             while len(head := file.read(8)) == 8:
                 length, checksum = int.from_bytes(head[:4]), int.from_bytes(head[4:])
                 sealed = file.read(length) if length <= _MAX_FRAME else b""
@@ -177,6 +192,15 @@ class SpoolFile:
                 except InvalidTag:
                     return
                 number += 1
+                self._frames, self.size = number, file.tell()
+
+    def resume(self) -> None:
+        """Cut off what `frames` left out: this process goes on with another's file.
+
+        Raises:
+            OSError: It cannot be done.
+        """
+        os.truncate(self.path, self.size)
 
     def _opened(self, line: bytes) -> AESGCM:
         try:
@@ -184,12 +208,12 @@ class SpoolFile:
             ident, wrapped, form = header["key"], base64.b64decode(header["wrapped"]), header["format"]
         except (ValueError, KeyError, TypeError, binascii.Error):
             raise SpoolUnreadable(f"{self.path}: the beginning is damaged") from None
-        if form != _MAGIC or ident != self._key.ident:
+        if form != _MAGIC or not self._key.knows(ident):
             raise SpoolUnreadable(
                 f"{self.path} is of another key, or another format (key {ident})", mortal=ident is None
             )
         try:
-            return AESGCM(self._key.unwrap(wrapped, self._context))
+            return AESGCM(self._key.unwrap(wrapped, self._context, ident))
         except InvalidTag:
             raise SpoolUnreadable(f"{self.path} is of another process", mortal=ident is None) from None
 
@@ -308,6 +332,10 @@ def _claim(root: Path) -> tuple[Path, int]:
 
 def _nonce(number: int) -> bytes:
     return number.to_bytes(12)
+
+
+def _ident(material: bytes) -> str:
+    return _derived(material, b"sealtrace/spool-id/v1")[:8].hex()
 
 
 def _derived(material: bytes, info: bytes) -> bytes:

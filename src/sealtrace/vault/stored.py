@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Final
 
-from ..errors import ObjectNotFound, PayloadExpired, RecordDamaged, VaultDenied
+from ..errors import ObjectNotFound, PayloadErased, PayloadExpired, RecordDamaged, VaultDenied
 from ..event import EventStatus, Kind, RunEvent
 from ..settings import Retention
 from . import layout
@@ -17,8 +17,10 @@ from .audit import Audit
 from .excerpt import Excerpt, shortened
 from .lines import decode_line, inflate
 from .manifest import Manifest, RecordHeader, SegmentInfo, unpack_envelope
+from .opener import Opener
 from .segment import quoted, restore
 from .stores.base import ObjectInfo, Store
+from .wrapping import Keyring
 
 __all__ = ["StoredRecord"]
 
@@ -46,11 +48,13 @@ class StoredRecord:
         retention: Retention,
         clock: Callable[[], dt.datetime],
         audit: Audit | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self._store = store
         self._retention = retention
         self._clock = clock
         self._audit = audit
+        self._safe = Opener(store, run_id, record_id, keyring)
         self.run_id = run_id
         self.record_id = record_id
         self.objects = tuple(sorted(objects, key=lambda item: item.key))
@@ -181,6 +185,9 @@ class StoredRecord:
             return EventStatus.PAYLOAD_EXPIRED, []
         try:
             return None, self._lines(key)
+        except PayloadErased as error:
+            self.problems.append(str(error))
+            return EventStatus.PAYLOAD_ERASED, []
         except VaultDenied as error:
             self.problems.append(str(error))
             return EventStatus.PAYLOAD_DENIED, []
@@ -226,7 +233,26 @@ class StoredRecord:
         named = parts["sha"] if parts is not None else None
         if (segment is not None and digest != segment.sha256) or digest[:16] != named:
             raise RecordDamaged(f"{key}: the bytes are not the ones that were stored", key=key)
+        data = self._safe.members(key, data) if layout.is_sealed(key) else data
         return [decode_line(line, key) for line in inflate(data, key).split(b"\n") if line]
+
+    def payload_state(self) -> EventStatus:
+        """`recorded` where the record's payloads can be decrypted or need not be; else why they cannot.
+
+        Raises:
+            VaultUnavailable: Whoever keeps the key does not answer.
+        """
+        if not any(layout.is_sealed(key) for key in self._segments):
+            return EventStatus.RECORDED
+        try:
+            self._safe.key()
+        except PayloadErased as error:
+            self.problems.append(str(error))
+            return EventStatus.PAYLOAD_ERASED
+        except VaultDenied as error:
+            self.problems.append(str(error))
+            return EventStatus.PAYLOAD_DENIED
+        return EventStatus.RECORDED
 
     def payload(self, seq: int) -> Any:
         """One event's payload: one ranged read, and more only for messages it quotes from elsewhere.
@@ -234,6 +260,7 @@ class StoredRecord:
         Raises:
             ObjectNotFound: The record has no payload of that number.
             PayloadExpired: It is past its retention.
+            PayloadErased: The key it was encrypted under is gone.
             RecordDamaged: What is stored is not what the manifest says.
             VaultError: It cannot be read.
         """
@@ -301,6 +328,8 @@ class StoredRecord:
             data = self._store.get(segment.key, start=group.offset, length=group.length)
             if hashlib.sha256(data).hexdigest()[:32] != group.digest:
                 raise RecordDamaged(f"{segment.key}: the bytes are not the ones that were stored", key=segment.key)
+            if layout.is_sealed(segment.key):
+                data = self._safe.member(segment.key, data, index)
             lines = inflate(data, segment.key).split(b"\n")
             if len(self._groups) >= _GROUPS_KEPT:
                 del self._groups[next(iter(self._groups))]

@@ -14,11 +14,13 @@ from enum import IntEnum
 
 from ..errors import ObjectNotFound, RecordDamaged, RunErased, VaultDenied
 from . import layout, merkle
+from .envelope import frames
 from .lines import inflate
 from .manifest import Manifest, SegmentInfo
 from .reader import VaultReader
 from .signing import Verifier, split_signed
 from .stored import StoredRecord
+from .wrapping import KeyObject
 
 __all__ = ["Damage", "Finding", "Verification", "verify_run"]
 
@@ -43,6 +45,8 @@ class Damage(IntEnum):
     INCOMPLETE = 24
     NO_RECORD = 25
     ERASED = 26
+    KEY_MISSING = 27
+    KEY_DAMAGED = 28
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,6 +158,7 @@ class _RecordCheck:
             for segment in manifest.segments:
                 self._segment(segment)
             self._strays(manifest)
+            self._key(manifest)
             self._signature(manifest)
             self._root(manifest)
             self._contents()
@@ -204,12 +209,15 @@ class _RecordCheck:
         self._lines(segment, data)
 
     def _lines(self, segment: SegmentInfo, data: bytes) -> None:
+        sealed = layout.is_sealed(segment.key)
         try:
-            lines = [line + b"\n" for line in inflate(data, segment.key).split(b"\n") if line]
+            # Of an encrypted segment the tree is over the ciphertext: checking takes no key.
+            leaves = frames(data, segment.key) if sealed else _split(inflate(data, segment.key))
         except RecordDamaged as error:
             self._add(Damage.CONTENT_DAMAGED, str(error))
             return
-        if len(lines) != segment.lines or merkle.root([merkle.leaf(line) for line in lines]).hex() != segment.root:
+        expected = len(segment.groups) if sealed else segment.lines
+        if len(leaves) != expected or merkle.root([merkle.leaf(item) for item in leaves]).hex() != segment.root:
             self._add(Damage.CONTENT_DAMAGED, f"{segment.key}: the lines are not the ones the manifest vouches for")
             return
         ends = [group.offset for group in segment.groups[1:]] + [len(data)]
@@ -224,8 +232,34 @@ class _RecordCheck:
         listed = {segment.key for segment in manifest.segments}
         for item in self.record.objects:
             parts = layout.parse_key(item.key)
-            if parts is not None and parts["manifest"] is None and item.key not in listed:
+            if parts is not None and parts["seq"] is not None and item.key not in listed:
                 self._add(Damage.STRAY_OBJECT, f"{item.key} is not in the manifest: somebody else put it there")
+
+    def _key(self, manifest: Manifest) -> None:
+        """The wrapped data key is there and is the one the manifest names; whether it opens, only its keeper knows."""
+        names = [item.key for item in self.record.objects if "/key-" in item.key]
+        if manifest.sealed_by is None:
+            for name in names:
+                self._add(Damage.STRAY_OBJECT, f"{name}: nothing of the record is encrypted, so it has no key")
+            return
+        found = [self._key_object(name, manifest.sealed_by) for name in names]
+        needed = any(layout.is_sealed(item.key) and not self.record.expired(item.key) for item in manifest.segments)
+        if needed and not found:
+            self._add(Damage.KEY_MISSING, "the key of its payloads is gone: nobody can read them any more")
+        self.objects += sum(found)
+
+    def _key_object(self, name: str, ident: str) -> bool:
+        try:
+            found = KeyObject(self._store.get(name), name)
+        except (RecordDamaged, ObjectNotFound) as error:
+            self._add(Damage.KEY_DAMAGED, str(error))
+            return False
+        except VaultDenied as error:
+            self._add(Damage.DENIED, str(error))
+            return False
+        if found.ident != ident:
+            self._add(Damage.KEY_DAMAGED, f"{name}: it is not the key the manifest names")
+        return found.ident == ident
 
     def _signature(self, manifest: Manifest) -> None:
         if self._verifier is None:
@@ -269,3 +303,7 @@ class _RecordCheck:
         if gaps:
             shown = ", ".join(str(seq) for seq in gaps[:10])
             self._add(Damage.GAP, f"{len(gaps)} events were recorded and are not there: {shown}")
+
+
+def _split(data: bytes) -> list[bytes]:
+    return [line + b"\n" for line in data.split(b"\n") if line]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ..errors import VaultDenied, VaultError, VaultUnavailable
@@ -13,16 +15,19 @@ from ..keys import Keys
 from ..settings import Settings
 from . import layout
 from .breaker import Breaker
+from .envelope import DataKey
 from .journal import About, Journal, replay
 from .manifest import RecordHeader
-from .openrecord import OpenRecord
+from .openrecord import OpenRecord, Upload
 from .outcome import Seal, WriterState
+from .preparation import Preparation
 from .recovery import recover
 from .segment import Line, PayloadTooLarge
 from .signing import Signer
 from .spool import Spool
 from .stores.base import Store
 from .tombstones import Tombstones
+from .wrapping import Keyring
 
 __all__ = ["VaultWriter"]
 
@@ -55,7 +60,8 @@ class VaultWriter:
     are dropped, their envelopes stay and the drops are counted in the record.
 
     With a spool every event is in it before `append` returns, a closed record that cannot be stored
-    leaves memory, and what dead processes left is stored too.
+    leaves memory, and what dead processes left is stored too. With `envelope_key` payloads are encrypted
+    under a key of their record's own, and nothing is stored before that key has been wrapped.
 
     Args:
         store: Where to.
@@ -63,7 +69,8 @@ class VaultWriter:
         ruleset_hash: The redaction rules in force.
 
     Raises:
-        SettingsError: The signing key cannot be used.
+        SettingsError: The key, the signing key or the envelope key cannot be used.
+        VaultError: The key is KMS ciphertext, and KMS refuses or does not answer.
     """
 
     def __init__(self, store: Store, settings: Settings, *, ruleset_hash: str) -> None:
@@ -71,9 +78,9 @@ class VaultWriter:
         self._settings = settings
         self._ruleset = ruleset_hash
         self._cut_at = min(settings.segment_bytes, _MAX_OBJECT)
-        secret = settings.key.get_secret_value().encode() if settings.key is not None else None
-        self._key_id = Keys(secret).key_id if secret is not None else ""
-        self._signer = Signer.from_settings(settings)
+        self._key_id = Keys.from_settings(settings).key_id if settings.key is not None else ""
+        self._keyring = Keyring.from_settings(settings)
+        self._preparation = Preparation(self._keyring, Signer.from_settings(settings))
         self._spool = Spool.from_settings(settings)
         self._breaker = Breaker()
         self._tombstones = Tombstones(store)
@@ -100,7 +107,7 @@ class VaultWriter:
             dropped=self._dropped,
             recovered=self._recovered,
             spooling=self._spool is not None,
-            last_error=self._breaker.last_error,
+            last_error=self._breaker.last_error or self._preparation.breaker.last_error,
         )
 
     def append(self, event: RunEvent) -> None:
@@ -144,25 +151,21 @@ class VaultWriter:
         self._add(writing, dataclasses.replace(event, payload=None, status=EventStatus.PAYLOAD_DROPPED), None, [])
 
     def _add(self, writing: _Writing, envelope: RunEvent, klass: str | None, lines: list[Line]) -> None:
-        if writing.journal is not None:
-            try:
-                writing.journal.event(envelope, klass, lines)
-            except OSError as error:
-                self._unspool(writing, error)
+        self._note(writing, lambda journal: journal.event(envelope, klass, lines))
         writing.record.add(envelope, klass, lines)
 
     def _add_lines(self, writing: _Writing, klass: str, lines: list[Line]) -> None:
-        if writing.journal is not None:
-            try:
-                writing.journal.lines(klass, lines)
-            except OSError as error:
-                self._unspool(writing, error)
+        self._note(writing, lambda journal: journal.lines(klass, lines))
         writing.record.add_lines(klass, lines)
 
-    def _unspool(self, writing: _Writing, error: OSError) -> None:
-        """The spool does not take more of this record: from here on it lives in memory only."""
-        _log.warning("sealtrace cannot write its spool (%s); records wait in memory only", error.strerror or error)
-        if writing.journal is not None:
+    def _note(self, writing: _Writing, tell: Callable[[Journal], None]) -> None:
+        """Tell the spool; where it takes no more of this record, that lives in memory only from here on."""
+        if writing.journal is None:
+            return
+        try:
+            tell(writing.journal)
+        except OSError as error:
+            _log.warning("sealtrace cannot write its spool (%s); records wait in memory only", error.strerror or error)
             writing.journal.discard()
             writing.journal = None
 
@@ -186,10 +189,13 @@ class VaultWriter:
         self._breaker.check()
         deadline = time.monotonic() + _RECOVER_AT_ONCE
         try:
-            for found in recover(spool.root, spool.key, self._store, signer=self._signer, tombstones=self._tombstones):
+            for found in recover(
+                spool.root, spool.key, self._store, preparation=self._preparation, tombstones=self._tombstones
+            ):
                 self._recovered += found.problem is None and not found.erased
                 if time.monotonic() > deadline:
-                    self._recover_at = 0.0
+                    # What waits for a KMS that is away would be looked at again and again.
+                    self._recover_at = self._recover_at if self._preparation.breaker.open else 0.0
                     break
         except VaultError as error:
             raise self._refused(error) from error
@@ -206,6 +212,7 @@ class VaultWriter:
             VaultUnavailable: Something could not be stored; it is kept.
         """
         self._breaker.probe()
+        self._preparation.breaker.probe()
         for writing in self._open.values():
             if not writing.record.finished:
                 self._cut_counted(writing)
@@ -247,12 +254,8 @@ class VaultWriter:
         before = record.held
         header = dataclasses.replace(header, dropped=header.dropped + record.dropped)
         self._cut(writing, now, last=True)
-        data = record.finish(header, now, complete=True, signer=self._signer)
-        if writing.journal is not None:
-            try:
-                writing.journal.manifest(data)
-            except OSError as error:
-                self._unspool(writing, error)
+        data = record.finish(header, now, complete=True)
+        self._note(writing, lambda journal: journal.manifest(data))
         self._held += record.held - before
 
     def _park(self, writing: _Writing) -> None:
@@ -297,23 +300,25 @@ class VaultWriter:
     def _writing(self, run_id: str, record_id: str) -> _Writing:
         writing = self._open.get(record_id)
         if writing is None:
-            record = OpenRecord(run_id, record_id, self._settings.retention, self._ruleset)
-            writing = self._open[record_id] = _Writing(record, self._journal(run_id, record_id))
+            data_key = DataKey.new(record_id) if self._keyring is not None else None
+            record = OpenRecord(run_id, record_id, self._settings.retention, self._ruleset, data_key)
+            writing = self._open[record_id] = _Writing(record, self._journal(record))
         return writing
 
-    def _journal(self, run_id: str, record_id: str) -> Journal | None:
+    def _journal(self, record: OpenRecord) -> Journal | None:
         if self._spool is None:
             return None
         about = About(
-            run_id=run_id,
-            record_id=record_id,
+            run_id=record.run_id,
+            record_id=record.record_id,
             ruleset_hash=self._ruleset,
             retention=self._settings.retention,
             key_id=self._key_id,
             key_ephemeral=self._settings.key is None,
+            data_key=record.data_key.secret if record.data_key is not None else None,
         )
         try:
-            return Journal(self._spool, about)
+            return Journal.begin(self._spool, about)
         except OSError as error:
             _log.warning("sealtrace cannot write its spool (%s); records wait in memory only", error)
             return None
@@ -325,11 +330,8 @@ class VaultWriter:
 
     def _cut(self, writing: _Writing, now: str | None = None, *, last: bool = False) -> None:
         now = now or timestamp(time.time_ns())
-        if writing.journal is not None:
-            try:
-                writing.journal.cut(now, last=last)
-            except OSError as error:
-                self._unspool(writing, error)
+        moment = now
+        self._note(writing, lambda journal: journal.cut(moment, last=last))
         if last:
             writing.record.cut_last(now)
         else:
@@ -347,24 +349,38 @@ class VaultWriter:
 
     def _upload(self, writing: _Writing) -> None:
         record = writing.record
+        if record.uploads:
+            self._prepare(writing)
         while record.uploads:
-            upload = record.uploads[0]
-            self._breaker.check()
-            try:
-                self._store.put(upload.key, upload.data, sha256=upload.sha256)
-            except VaultError as error:
-                raise self._refused(error) from error
-            self._breaker.worked()
-            record.stored()
-            self._held -= len(upload.data)
-            if writing.journal is not None and record.uploads:
-                try:
-                    writing.journal.stored(upload.key)
-                except OSError as error:
-                    self._unspool(writing, error)
+            self._put(record.uploads[0])
+            stored = record.stored()
+            self._held -= len(stored.data)
+            if record.uploads:
+                self._note(writing, partial(Journal.stored, key=stored.key))
+
+    def _put(self, upload: Upload) -> None:
+        self._breaker.check()
+        try:
+            self._store.put(upload.key, upload.data, sha256=upload.sha256)
+        except VaultError as error:
+            raise self._refused(error) from error
+        self._breaker.worked()
+
+    def _prepare(self, writing: _Writing) -> None:
+        before = writing.record.held
+        try:
+            self._preparation.prepare(writing.record, partial(self._note, writing))
+        except VaultError as error:
+            raise self._kept(error) from error
+        finally:
+            self._held += writing.record.held - before
 
     def _refused(self, error: VaultError) -> VaultUnavailable:
         self._breaker.failed(error)
+        return self._kept(error)
+
+    @staticmethod
+    def _kept(error: VaultError) -> VaultUnavailable:
         if isinstance(error, VaultUnavailable):
             return error
         denied = "; what was recorded is kept and tried again" if isinstance(error, VaultDenied) else ""
