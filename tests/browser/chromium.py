@@ -156,7 +156,7 @@ class Browser:
         Args:
             status: What the page was answered with; the browser counts any failure as an error.
         """
-        strange = self._past_dialogs(lambda: self.script(_STRANGE))
+        strange = self._past_dialogs(self.strange)
         answered = f"the server responded with a status of {status} "
         found = [
             f"console: {entry['message']}"
@@ -169,6 +169,10 @@ class Browser:
         if len(self.driver.window_handles) != 1:
             found.append(f"{len(self.driver.window_handles)} windows")
         return found + strange
+
+    def strange(self, within: str = "") -> list[str]:
+        """The strange elements alone, in the whole page or in one part of it."""
+        return list(self.script(_STRANGE, within))
 
     def listen(self) -> list[tuple[str, int]]:
         """Address and status of every answer since `forget`, in order."""

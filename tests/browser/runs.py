@@ -74,12 +74,14 @@ async def hostile_desk(trace_id: str) -> None:
         calls = [
             function_call("echo", json.dumps({"number": number, text: text}), call_id=f"call_{number}")
             for number, text in enumerate(map(_sayable, batch), 12 * first)
+            if number % 2 == 0
         ]
         steps.append(ModelStep(output=[assistant_message("\n".join(batch)), *calls]))
     steps.append(ModelStep(output=[assistant_message(texts[0])]))
 
     async def echo(context: Any, arguments: str) -> Any:
-        return texts[json.loads(arguments)["number"]]
+        number = json.loads(arguments)["number"]
+        return "\n".join(texts[number : number + 2])
 
     schema = {"type": "object", "properties": {}, "additionalProperties": True}
     tool = FunctionTool("echo", texts[1], schema, echo, strict_json_schema=False)
@@ -112,9 +114,10 @@ class Forged:
         self._event(Kind.INPUT, {"input": [shared({"role": "user", "content": text}) for text in self.texts]}, "user")
         for number, text in enumerate(self.texts):
             if number % 8 == 0:
-                self._generation(self.texts[number : number + 8])
+                batch = self.texts[number : number + 8]
+                self._generation(batch)
+                self._other(number // 8, batch)
             self._call(text, f"call_{number}")
-            self._other(number, text)
         self._event(Kind.OUTPUT, {"final_output": "\n".join(self.texts), "last_agent": self.texts[0]}, "user")
 
     def _generation(self, texts: tuple[str, ...]) -> None:
@@ -147,19 +150,21 @@ class Forged:
             Kind.TOOL_RESULT, payload, text, call_id=call_id, error_type=text, parent_seq=parent, duration_ms=1.5
         )
 
-    def _other(self, number: int, text: str) -> None:
+    def _other(self, number: int, texts: tuple[str, ...]) -> None:
+        """Two events of the rarer kinds, each with all of these texts in it."""
+        text, same = texts[0], dict(zip(texts, texts, strict=True))
         kinds = (
-            (Kind.HANDOFF, {"from": text, "to": text, "input": text}),
-            (Kind.GUARDRAIL, {"name": text, "type": text, "tripwire_triggered": True, "output_info": {text: text}}),
-            (Kind.CUSTOM, {"name": text, "data": {text: text}}),
-            (Kind.APPROVAL, {"tool": text, "decision": text, text: text}),
-            (Kind.RETRIEVAL, {"query": text, "documents": [{"id": text, "version": text, text: text}]}),
-            (Kind.MCP_TOOLS, {"server": text, "tools": [{"name": text, "description": text}]}),
-            (Kind.ERROR, {"message": text, text: text}),
-            (Kind.CHECKPOINT, {"name": text, "state": text}),
+            (Kind.HANDOFF, {"from": text, "to": texts[-1], "arguments": same}),
+            (Kind.GUARDRAIL, {"name": text, "stage": text, "tripped": True, "output_info": same}),
+            (Kind.CUSTOM, {"name": text, "data": same}),
+            (Kind.APPROVAL, {"tool": text, "decision": text, **same}),
+            (Kind.RETRIEVAL, {"query": text, "documents": [{"id": one, "version": one, one: one} for one in texts]}),
+            (Kind.MCP_TOOLS, {"server": text, "tools": [{"name": one, "description": one} for one in texts]}),
+            (Kind.ERROR, {"message": text, **same}),
+            (Kind.CHECKPOINT, {"name": text, "state": list(texts)}),
         )
-        kind, payload = kinds[number % len(kinds)]
-        self._event(kind, payload, text, actor={"who": text, "scopes": [text], text: text})
+        for kind, payload in (kinds[number % 8], kinds[(number + 3) % 8]):
+            self._event(kind, payload, text, actor={"who": text, "scopes": list(texts), text: text})
 
     def _event(self, kind: Kind, payload: Any, name: str, **more: Any) -> int:
         seq = len(self.events)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from sealtrace.run.safe import neutralise
 
+from .hostile import PAYLOADS
+
 _ENOUGH = 120
 """Characters of a text that have to be found; a page may shorten what is longer."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{0,60}\Z")
+_HOSTILE = frozenset(payload.text for payload in PAYLOADS)
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -27,9 +33,12 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def missing(value: Any, seen: str) -> list[str]:
-    """Strings of a value that a page's text does not hold, neither as they are nor as JSON writes them."""
-    plain = seen.replace("\r\n", "\n")
-    return [text for text in dict.fromkeys(strings(value)) if not any(form in plain for form in _forms(text))]
+    """Strings of a value that a page's text does not hold, neither as they are nor as JSON writes them.
+
+    Names and words of the vendor's own format (`role`, `completed`) are not looked for: a page may say them otherwise.
+    """
+    wanted = [text for text in dict.fromkeys(strings(value)) if text in _HOSTILE or not _NAME.match(text)]
+    return [text for text in wanted if not any(form in seen for form in _forms(text))]
 
 
 def _forms(text: str) -> Iterator[str]:
