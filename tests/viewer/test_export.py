@@ -111,6 +111,29 @@ def test_what_the_page_shortens_is_there_in_full():
     assert "all of it" not in Page(run_file(loaded(refund("x")))).text
 
 
+def test_what_a_request_repeats_stands_in_the_file_once():
+    """A long history is there once and led to, so a file grows with the run and not with its square."""
+    talk = Conversation(instructions="Said once: be kind.").user("first words")
+    for turn in range(60):
+        talk.asks(("lookup", {"turn": turn})).runs(f"result {turn}")
+    source = run_file(loaded(talk.says("ok")))
+    assert source.count("first words") == 2  # the input, and the first request
+    assert source.count("Said once") == 1
+    assert source.count("result 7<") == 3  # with the call, with the result, and where the model is told
+    assert "the first 119 " in Page(source).text
+
+
+def test_a_history_that_was_changed_is_shown_again():
+    """What the request before did not hold in the same words is not said to be there."""
+    talk = Conversation().user("first words").asks(("lookup", {})).runs("a")
+    talk.history[0] = {"role": "user", "content": "other words"}
+    talk.request["instructions"] = "Other instructions."
+    source = run_file(loaded(talk.says("ok")))
+    assert "other words" in source
+    assert "Other instructions." in source
+    assert "the first" not in Page(source).text
+
+
 def test_a_file_has_a_largest_size():
     """A run that would make a larger file is refused, with what to do, before all of it is made."""
     run = loaded(Conversation().user("x" * 15_000).says("ok"))

@@ -5,6 +5,7 @@ All of it is in the envelopes, so none of it needs a payload.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from ..event import Kind, RunEvent
@@ -52,15 +53,22 @@ class Calls:
 
     def earlier_generation(self, event: RunEvent) -> RunEvent | None:
         """The model call before this one in the same frame."""
-        before = [one for one in self._in_frame(event) if one.seq < event.seq]
-        return before[-1] if before else None
+        calls = self._in_frame(event)
+        at = bisect_left(calls, event.seq, key=_seq)
+        return calls[at - 1] if at else None
 
     def next_generation(self, event: RunEvent) -> RunEvent | None:
         """The model call after this event in the same frame: it was told of what happened in between."""
-        return next((one for one in self._in_frame(event) if one.seq > event.seq), None)
+        calls = self._in_frame(event)
+        at = bisect_right(calls, event.seq, key=_seq)
+        return calls[at] if at < len(calls) else None
 
     def _in_frame(self, event: RunEvent) -> list[RunEvent]:
         return self._generations.get((event.record_id, event.frame), [])
+
+
+def _seq(event: RunEvent) -> int:
+    return event.seq
 
 
 def new_items(event: RunEvent, payload: object) -> int:

@@ -78,7 +78,9 @@ def _panels(run: Run, rail: Rail, links: Links) -> Iterator[Html]:
         other = calls.call(event) if event.kind is Kind.TOOL_RESULT else None
         if event.kind is Kind.TOOL_CALL:
             other = calls.result(event)
-        shown = panel(Read(event, event.payload), Read(other, other.payload) if other else None, calls, links)
+        earlier = calls.earlier_generation(event) if event.kind is Kind.GENERATION else None
+        read = Read(event, event.payload, before=earlier.payload if earlier is not None else None)
+        shown = panel(read, Read(other, other.payload) if other is not None else None, calls, links)
         yield shown
         if _CUT in shown:
             whole = tag("pre", json.dumps(event.payload, ensure_ascii=False, indent=2), class_="json")
