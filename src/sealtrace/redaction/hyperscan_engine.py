@@ -40,7 +40,7 @@ _FARTHEST: Final = 1200
 _BACK: Final = {"assigned": 120, "birth": 40, "curl_user": 8, "email": 600, "private_key": 100}
 """How far before the end of its hint a detector's anchor can begin."""
 
-_APART: Final = {"field_in_text": "fields", "number": "numbers", "ipv4": "addresses", "ipv6": "addresses"}
+_APART: Final = {"field_in_text": "fields", "number": "numbers", "ipv6": "addresses"}
 """What is compiled apart from the rest."""
 
 _AGAIN: Final = 24

@@ -140,22 +140,17 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_ .-]{1,48}")
 
 
 def _field_in_text(text: str, start: int, end: int) -> Iterable[Span]:
-    kind = _kind_named(_name_before(text, start))
+    # The name stands between quotes before the colon and the quote at `start - 1`; either quote may be escaped.
+    colon = text.rfind(":", 0, start - 1)
+    close = colon - 2 if text[colon - 1] == " " else colon - 1
+    before = text[close - 64 if close > 64 else 0 : close]
+    kind = _kind_named(before[max(before.rfind('"'), before.rfind("'")) + 1 :])
     if kind is None:
         return ()
     value = text[start:end]
     if not value.strip() or value in _SCHEMA_WORDS or placeholder(value):
         return ()
     return ((start, end, kind),)
-
-
-def _name_before(text: str, start: int) -> str:
-    """What stands between quotes before a colon and the quote at `start - 1`; either quote may be escaped."""
-    colon = text.rfind(":", 0, start - 1)
-    close = colon - 2 if text[colon - 1] == " " else colon - 1
-    low = close - 64 if close > 64 else 0
-    double, single = text.rfind('"', low, close), text.rfind("'", low, close)
-    return text[(max(single, double)) + 1 : close]
 
 
 @lru_cache(maxsize=8192)

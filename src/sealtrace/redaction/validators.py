@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["card", "entropy", "iban", "ip_address", "jwt", "luhn", "placeholder", "random_enough", "ssn", "words"]
@@ -120,6 +121,7 @@ _EMPTY_WORDS: Final = words(
 )
 
 
+@lru_cache(maxsize=2048)
 def placeholder(value: str) -> bool:
     """Whether a value only says where a secret would go: `xxxx`, `${TOKEN}`, `<your key>`, `changeme`."""
     if value[:1] in "$%<{@#&*" and (
