@@ -11,7 +11,7 @@ import difflib
 import enum
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from .shape import JSON, is_array, is_object
@@ -142,8 +142,10 @@ def _steps(match: re.Match[str]) -> list[str | int | _Wild]:
     return [json.loads(match["key"])]
 
 
-def is_ignored(path: str, ignore: Iterable[str]) -> bool:
+def is_ignored(path: str, ignore: Collection[str]) -> bool:
     """Whether `differences` would not look at this path, with these paths to ignore."""
+    if not ignore:
+        return False
     steps = tuple(step for step in parse_path(path) if not isinstance(step, _Wild))
     patterns = tuple(parse_path(pattern) for pattern in ignore)
     return any(_ignored(steps[:length], patterns) for length in range(len(steps) + 1))
