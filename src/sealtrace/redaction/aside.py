@@ -18,7 +18,6 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Final
@@ -38,7 +37,8 @@ _START_SECONDS: Final = 120.0
 _REST_SECONDS: Final = 30.0
 """How long one that did not start is left alone; payloads are dropped meanwhile."""
 
-_all: Final[weakref.WeakSet[Aside]] = weakref.WeakSet()
+_all: Final[set[Aside]] = set()
+"""A few for the life of the process: one that is merely forgotten would leave a process behind."""
 
 
 class Aside:
