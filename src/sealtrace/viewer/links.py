@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from ..event import RunEvent
 from ..run import Run
@@ -25,7 +25,7 @@ class Links:
 
     def run(self) -> str:
         """The run's own page."""
-        return f"/runs/{self._run.id}"
+        return f"/runs/{quote(self._run.id, safe='', errors='replace')}"
 
     def event(self, event: RunEvent, *, view: str | None = None) -> str | None:
         """The run's page at an event."""
@@ -37,7 +37,7 @@ class Links:
 
     def compare(self) -> str | None:
         """Where the run can be held against another; None where there is no such place."""
-        return f"/compare?a={self._run.id}"
+        return f"/compare{_query({'a': self._run.id})}"
 
     def export(self) -> str | None:
         """The run as a file; None where it is one."""
@@ -60,4 +60,4 @@ class Links:
 
 def _query(parameters: dict[str, str | None]) -> str:
     given = {name: value for name, value in parameters.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+    return f"?{urlencode(given, errors='replace')}" if given else ""

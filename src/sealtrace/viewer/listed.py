@@ -124,10 +124,12 @@ def _table(rows: list[RunRow]) -> Html:
 
 
 def _row(row: RunRow) -> Html:
+    # A source may give any text for an id; the page of one that is none says so.
+    address = quote(row.run_id, safe="", errors="replace")
     return tag(
         "tr",
         tag("td", row.started_at[:19].replace("T", " ")),
-        tag("td", tag("a", row.run_id[:46], href=f"/runs/{quote(row.run_id, safe='')}", class_="go id")),
+        tag("td", tag("a", row.run_id[:46], href=f"/runs/{address}", class_="go id")),
         tag("td", (row.workflow or "")[:120]),
         tag("td", tag("span", row.status[:40], class_="mark quiet" if row.status == "ok" else "mark bad")),
         tag("td", duration(row.duration_ms) if row.duration_ms is not None else None, class_="figure"),

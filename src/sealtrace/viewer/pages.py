@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from ..errors import ObjectNotFound, RunNotFound, SettingsError, TelemetryError, VaultDenied, VaultError
-from ..event import Kind, RunEvent
+from ..event import Kind, RunEvent, canonical_run_id
 from ..run import parse_reference
 from ..run.findings import NO_PAYLOAD, items
 from .html import Child, Html, document, join, page, tag
@@ -87,7 +87,7 @@ class Pages:
             raise Refused(400, "A trace id is 32 hex digits.")
         found = self._library.open(f"/traces/{trace_id.lower()}", visit.reason)
         event = _number(request.query_params, "event")
-        return RedirectResponse(_address(f"/runs/{found.opened.run.id}", event), 303)
+        return RedirectResponse(_address(Links(found.opened.run).run(), event), 303)
 
     # a run
 
@@ -218,7 +218,7 @@ class Pages:
             largest = exported.LARGEST // 1024 // 1024
             words = f"The file of this run would be larger than {largest} MB: `sealtrace export --max-mb` writes it."
             raise Refused(413, words) from None
-        headers = {"Content-Disposition": f'attachment; filename="{run.id}.html"'}
+        headers = {"Content-Disposition": f'attachment; filename="{canonical_run_id(run.id)}.html"'}
         return Response(file, media_type="text/html; charset=utf-8", headers=headers)
 
     # reruns
