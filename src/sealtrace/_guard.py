@@ -8,9 +8,10 @@ further. `KeyboardInterrupt` and `SystemExit` are the user's, not ours, and pass
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar
+
+from .lifetime import fresh_lock
 
 __all__ = ["failures", "report", "safely"]
 
@@ -18,7 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _log: Final = logging.getLogger("sealtrace")
-_lock: Final = threading.Lock()
+_lock: Final = fresh_lock()
 _counts: Final[dict[str, int]] = {}
 
 

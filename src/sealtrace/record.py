@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any, Final
 
 from .event import Kind, new_record_id
+from .lifetime import fresh_lock
 
 __all__ = ["Record"]
 
@@ -53,7 +53,7 @@ class Record:
         self._idle_since: float | None = None
         self._next = 0
         self._ordinals: dict[tuple[str, Kind], int] = {}
-        self._lock = threading.Lock()
+        self._lock = fresh_lock()
 
     def reserve(self) -> int:
         """The next `seq`; to be taken when the thing happens."""

@@ -6,9 +6,6 @@ A full queue drops the newest payload, keeps the envelope and counts the drop wh
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
 import threading
 import time
 import weakref
@@ -19,6 +16,7 @@ from typing import Final, Protocol
 from ._guard import report, safely
 from .draft import Draft
 from .event import canonical_run_id
+from .lifetime import fresh_lock, watch
 from .record import Record
 
 __all__ = ["Recorder", "Sink"]
@@ -83,6 +81,7 @@ class Recorder:
         self.lost = 0
         self._start_afresh()
         _live.add(self)
+        safely(_arrange)
 
     def _start_afresh(self) -> None:
         self._condition = threading.Condition()
@@ -95,7 +94,7 @@ class Recorder:
         self._drains_done = 0
         self._clean = True
         self._records: dict[str, Record] = {}
-        self._records_lock = threading.Lock()
+        self._records_lock = fresh_lock()
         self._unsealed: list[Record] = []
 
     # on the agent's thread
@@ -297,6 +296,4 @@ def _after_fork_in_child() -> None:
         safely(recorder.after_fork)
 
 
-atexit.register(_at_exit)
-with contextlib.suppress(AttributeError):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+_arrange: Final = watch(_after_fork_in_child, _at_exit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -12,13 +11,14 @@ from opentelemetry.trace import TracerProvider
 
 from .._guard import report, safely
 from ..errors import SealtraceError
+from ..lifetime import fresh_lock
 from ..settings import Settings, load_settings
 from .runtime import Runtime
 
 __all__ = ["SealtraceInstrumentor", "current", "flush", "instrument", "uninstrument"]
 
 _log: Final = logging.getLogger("sealtrace")
-_lock: Final = threading.Lock()
+_lock: Final = fresh_lock()
 _runtime: Runtime | None = None
 
 

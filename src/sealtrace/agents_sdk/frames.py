@@ -7,11 +7,11 @@ before, never when it finished, so that parallel nested agents get the same path
 
 from __future__ import annotations
 
-import threading
 from contextvars import ContextVar
 from typing import Any, Final
 
 from ..event import Shared
+from ..lifetime import fresh_lock
 from ..record import Record
 
 __all__ = ["ACTOR", "FRAME", "VIA", "Frame", "ItemCache"]
@@ -83,7 +83,7 @@ class Frame:
         self.call_ids: dict[tuple[str, Any], str] = {}
         self.last_generation: int | None = None
         self._counts: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = fresh_lock()
 
     def child_path(self, via: str) -> str:
         """The path of a run opened from here by `via`, for example `tool:call_7`."""

@@ -14,7 +14,6 @@ import importlib
 import inspect
 import os
 import sys
-import threading
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -32,6 +31,7 @@ from agents.tool_guardrails import ToolInputGuardrail, ToolOutputGuardrail
 from agents.tracing.provider import DefaultTraceProvider
 
 from .._guard import safely
+from ..lifetime import fresh_lock
 from .calls import GuardrailCall, HandoffCall, ModelCall, NativeCall, RunCall, ToolCall
 from .vendors import provider_of
 
@@ -675,7 +675,7 @@ SEAMS: Final = (
     _Seam("reject", _method(RunState, "reject"), _wrap_decision(approved=False)),
 )
 
-_lock: Final = threading.Lock()
+_lock: Final = fresh_lock()
 _users = 0
 
 

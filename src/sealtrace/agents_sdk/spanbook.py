@@ -7,7 +7,6 @@ string), and an incoming trace must win, so ids are never forced: both kinds are
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from collections import OrderedDict
 from typing import Any, Final
@@ -19,6 +18,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace as otel
 from opentelemetry.context import Context
 
+from ..lifetime import fresh_lock
 from ..record import Record
 from ..telemetry import SpanWriter
 
@@ -74,7 +74,7 @@ class SpanBook:
 
     def __init__(self, output: SpanWriter) -> None:
         self._output = output
-        self._lock = threading.Lock()
+        self._lock = fresh_lock()
         self._open: OrderedDict[str, SpanEntry] = OrderedDict()
         self._ended: OrderedDict[str, Context] = OrderedDict()
         self._roots: dict[int, Root] = {}

@@ -9,7 +9,6 @@ import base64
 import json
 import logging
 import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,8 @@ from google.protobuf.json_format import MessageToDict
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from ..lifetime import fresh_lock
 
 __all__ = ["OTLPFileSpanExporter"]
 
@@ -35,7 +36,7 @@ class OTLPFileSpanExporter(SpanExporter):
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = threading.Lock()
+        self._lock = fresh_lock()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Write one line for the batch."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
+from ..lifetime import fresh_lock
 from ..settings import Settings
 from .metadata import ATTRIBUTES, METADATA_PREFIX, Attribute, Gate
 
@@ -52,7 +52,7 @@ class Gates:
         self._checks = {key: self._check_for(item) for key, item in ATTRIBUTES.items()}
         for key in settings.trace_metadata_keys:
             self._checks[f"{METADATA_PREFIX}{key}"] = self._metadata
-        self._lock = threading.Lock()
+        self._lock = fresh_lock()
         self.refused = 0
         """Attributes that did not pass; None is no attribute and does not count."""
 

@@ -6,7 +6,6 @@ Attributes are those of the span, gated already, and of these only names of mode
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -16,6 +15,7 @@ from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Me
 
 from .._guard import safely
 from .._version import __version__
+from ..lifetime import fresh_lock
 from .metadata import SCHEMA_URL
 
 __all__ = ["OBSERVED", "Metrics"]
@@ -161,7 +161,7 @@ def _seconds(meter: Meter, name: str, meaning: str, bounds: tuple[float, ...]) -
     return meter.create_histogram(name, "s", meaning, explicit_bucket_boundaries_advisory=bounds)
 
 
-_lock: Final = threading.Lock()
+_lock: Final = fresh_lock()
 _made: Final[weakref.WeakKeyDictionary[MeterProvider, _Instruments]] = weakref.WeakKeyDictionary()
 
 
