@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from botocore.config import Config
 
 from sealtrace.settings import Settings
 from sealtrace.vault.stores import S3Store
+from sealtrace.vault.stores.clients import new_client
 
 _TRUST = {
     "Version": "2012-10-17",
@@ -34,8 +36,12 @@ class ActingStore(S3Store):
         super().__init__(bucket, prefix, settings)
         self._credentials = credentials
 
-    def _session(self) -> Any:
-        return boto3.session.Session(**self._credentials)
+    @functools.cached_property
+    def _own(self) -> Any:
+        return new_client(self._settings, boto3.session.Session(**self._credentials))
+
+    def _client(self) -> Any:
+        return self._own
 
 
 class Gateway:

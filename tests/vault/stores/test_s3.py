@@ -7,6 +7,8 @@ import hashlib
 import http.server
 import os
 import socket
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ from moto.server import ThreadedMotoServer
 from sealtrace.errors import ObjectNotFound, RecordDamaged, VaultDenied, VaultUnavailable
 from sealtrace.settings import Settings
 from sealtrace.vault import VaultReader
-from sealtrace.vault.stores import S3Store
+from sealtrace.vault.stores import S3Store, clients
 from sealtrace.vault.stores.base import MAX_OBJECT
 from vault.records import RUN, Conversation, plain
 
@@ -238,20 +240,81 @@ def test_a_wrong_endpoint_or_bundle_says_so(tmp_path: Any) -> None:
         _put(S3Store(BUCKET, "", _settings("not a url")), "a/b", b"x")
 
 
+def test_stores_of_the_same_place_share_a_client(moto: str, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what a client is made from makes another: settings, credentials, the files they come from."""
+    first = S3Store(BUCKET, "a", _settings(moto)).client()
+    assert S3Store(BUCKET, "b", _settings(moto, kms_key_id="key-1")).client() is first
+    assert S3Store(BUCKET, "a", _settings(moto, read_timeout=7)).client() is not first
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    other = S3Store(BUCKET, "a", _settings(moto)).client()
+    assert other is not first
+    assert other._request_signer._credentials.secret_key == "another"
+
+
+def test_changed_credentials_are_read_again(moto: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """A store of a long process takes the credentials that somebody wrote to boto3's file meanwhile."""
+    file = tmp_path / "credentials"
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    store = S3Store(BUCKET, "", _settings(moto))
+    for secret in ("a-secret", "another-secret"):
+        file.write_text(f"[default]\naws_access_key_id = key\naws_secret_access_key = {secret}\n")
+        assert store.client()._request_signer._credentials.secret_key == secret
+
+
+def test_refused_as_expired_credentials_are_asked_for_anew(scripted: Any) -> None:
+    """After an expired token the next try is made by a new client, and so with what the default chain says then."""
+    endpoint, _ = scripted((400, "ExpiredToken"), (200, ""))
+    store = S3Store(BUCKET, "", _settings(endpoint, max_attempts=1))
+    before = store.client()
+    with pytest.raises(VaultUnavailable, match="asked for anew"):
+        _put(store, "a/b", b"x")
+    _put(store, "a/b", b"x")
+    assert store.client() is not before
+
+
 def test_the_client_is_made_anew_after_a_fork(moto: str, client: Any) -> None:
     """A forked child stores with a connection of its own while the parent's stays usable."""
     store = S3Store(BUCKET, "", _settings(moto))
     _put(store, "a/parent", b"x")
-    parent_client = store._client
-    store._lock.acquire()  # as a thread that makes the client would hold it; it does not live on in the child
+    parents = store.client()
+    clients._lock.acquire()  # as another thread would hold it; it does not live on in the child
     pid = os.fork()
     if pid == 0:
         try:
             _put(store, "a/child", b"y")
-            os._exit(0 if store._client is not parent_client else 3)
+            os._exit(0 if store.client() is not parents else 3)
         except BaseException:
             os._exit(4)
-    store._lock.release()
+    clients._lock.release()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert store.get("a/child") == b"y"
-    assert store._client is parent_client
+    assert store.client() is parents
+
+
+def test_a_fork_while_boto3_is_imported_waits_for_it(moto: str, client: Any) -> None:
+    """A process that forks while its first client is being made has children that can make theirs."""
+    code = (
+        "import hashlib, os, sys, threading\n"
+        "from sealtrace.settings import Settings\n"
+        "from sealtrace.vault.stores import S3Store\n"
+        "settings = Settings(endpoint_url=sys.argv[1], region='us-east-1', addressing_style='path')\n"
+        "store = S3Store('vault-bucket', '', settings)\n"
+        "def put(key): store.put(key, b'x', sha256=hashlib.sha256(b'x').digest())\n"
+        "begun = threading.Event()\n"
+        "sys.addaudithook(lambda name, found: name == 'import' and found[0] == 'botocore.client' and begun.set())\n"
+        "thread = threading.Thread(target=put, args=('a/parent',))\n"
+        "thread.start()\n"
+        "assert begun.wait(60)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    put('a/child')\n"
+        "    os._exit(0)\n"
+        "thread.join()\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, moto], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = client.list_objects_v2(Bucket=BUCKET)["Contents"]
+    assert [item["Key"] for item in found] == ["a/child", "a/parent"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import os
-import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
 from ...errors import ObjectExists, ObjectNotFound, VaultDenied, VaultError, VaultUnavailable
 from ...settings import Settings
 from .base import ObjectInfo, refuse_large
+from .clients import client_errors, forget, shared_client
 
 __all__ = ["S3Store"]
 
@@ -24,9 +23,9 @@ _EXISTS: Final = frozenset({"PreconditionFailed", "412"})
 _CONFLICTS: Final = 3
 """Tries where two writers race for one key: S3 answers 409 and asks for another try."""
 
+_EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
 _LATER: Final = {
-    "ExpiredToken": "the credentials have expired; they are asked for anew at the next try",
-    "ExpiredTokenException": "the credentials have expired; they are asked for anew at the next try",
+    **dict.fromkeys(_EXPIRED, "the credentials have expired; they are asked for anew at the next try"),
     "RequestTimeTooSkewed": "this machine's clock is wrong; set it",
     "SlowDown": "the store asks for fewer requests",
     "ServiceUnavailable": "the store is overloaded",
@@ -44,7 +43,7 @@ class S3Store:
     Each is one PUT, conditional on the key being free, with its SHA-256 in the signed request. Keys
     hold the digest of their bytes, so "exists already" means "stored already", which a writer that
     may only put cannot ask otherwise. Credentials come from boto3's default chain and are kept
-    nowhere. boto3 is imported and the client made on first use, anew in a forked child.
+    nowhere. boto3 is imported on first use.
 
     Args:
         bucket: The bucket's name.
@@ -61,9 +60,6 @@ class S3Store:
         self.prefix = prefix
         self._prefix = f"{prefix}/" if prefix else ""
         self._settings = settings
-        self._lock = threading.Lock()
-        self._client: Any = None
-        self._pid = os.getpid()
 
     @property
     def url(self) -> str:
@@ -127,17 +123,16 @@ class S3Store:
         self._call("delete_object", key)
 
     def _call(self, operation: str, key: str | None, **arguments: Any) -> Any:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second to import
-
         if key is not None:
             arguments["Key"] = self._prefix + key
         if self._settings.expected_bucket_owner is not None:
             arguments["ExpectedBucketOwner"] = self._settings.expected_bucket_owner
+        says_no, no_answer = client_errors()
         try:
             return getattr(self.client(), operation)(Bucket=self.bucket, **arguments)
-        except ClientError as error:
-            raise self._translated(error.response, key) from None
-        except BotoCoreError as error:
+        except says_no as error:
+            raise self._translated(getattr(error, "response", {}), key) from None
+        except no_answer as error:
             raise self._broken(error, key) from None
 
     def _translated(self, response: Any, key: str | None) -> VaultError:
@@ -151,6 +146,8 @@ class S3Store:
             return VaultDenied(f"{self.url}: there is no such bucket; make it or correct the vault's URL", key=key)
         if code == "ConditionalRequestConflict" or status == 409:
             return _Conflict(f"{self.url}: another writer is storing the same object ({code})", key=key)
+        if code in _EXPIRED:
+            forget(self.client())
         if code in _LATER:
             return VaultUnavailable(f"{self.url} cannot be used now: {_LATER[code]} ({code})", key=key)
         if code in _DENIED or status in (401, 403):
@@ -175,38 +172,16 @@ class S3Store:
         return VaultUnavailable(f"{self.url} does not answer ({name})", key=key)
 
     def client(self) -> Any:
-        """The boto3 client, made on first use and anew in a forked child."""
-        if self._pid != os.getpid():
-            # A forked child: the client is the parent's, and the lock may be held by a thread left behind.
-            self._lock, self._client, self._pid = threading.Lock(), None, os.getpid()
-        with self._lock:
-            if self._client is None:
-                try:
-                    self._client = self._new_client()
-                except (OSError, ValueError) as error:
-                    message = f"{self.url}: no client can be made ({error}); check `endpoint_url` and `ca_bundle`"
-                    raise VaultDenied(message) from None
-            return self._client
+        """The boto3 client; see `clients`.
 
-    def _new_client(self) -> Any:
-        from botocore.config import Config  # noqa: PLC0415
+        Raises:
+            VaultDenied: None can be made from these settings.
+        """
+        try:
+            return self._client()
+        except (OSError, ValueError) as error:
+            message = f"{self.url}: no client can be made ({error}); check `endpoint_url` and `ca_bundle`"
+            raise VaultDenied(message) from None
 
-        settings = self._settings
-        return self._session().client(
-            "s3",
-            endpoint_url=settings.endpoint_url,
-            region_name=settings.region,
-            verify=str(settings.ca_bundle) if settings.ca_bundle is not None else None,
-            config=Config(
-                connect_timeout=settings.connect_timeout,
-                read_timeout=settings.read_timeout,
-                retries={"mode": "standard", "total_max_attempts": settings.max_attempts},
-                s3={"addressing_style": settings.addressing_style},
-                user_agent_extra="sealtrace",
-            ),
-        )
-
-    def _session(self) -> Any:
-        import boto3  # noqa: PLC0415 - takes a second to import
-
-        return boto3.session.Session()
+    def _client(self) -> Any:
+        return shared_client(self._settings)
