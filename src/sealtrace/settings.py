@@ -131,6 +131,11 @@ class Settings(BaseModel):
     spool_bytes: int = Field(
         default=67_108_864, ge=65_536, description="bytes that may wait for the vault before payloads are dropped"
     )
+    spool_total_bytes: int = Field(
+        default=1_073_741_824,
+        ge=65_536,
+        description="bytes that all processes, dead ones too, may have in `spool`; beyond, records wait in memory",
+    )
     endpoint_url: str | None = Field(default=None, description="S3 endpoint, for anything but AWS")
     region: str | None = Field(default=None, description="S3 region")
     kms_key_id: str | None = Field(default=None, description="encrypt objects with this KMS key (SSE-KMS)")

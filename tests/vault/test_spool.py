@@ -426,3 +426,20 @@ def test_a_recovered_header_counts_what_it_finds(tmp_path: Path) -> None:
     assert (found.trace_ids, found.agents, found.models) == (usual.trace_ids, usual.agents, usual.models)
     assert (found.workflow_name, found.fidelity, found.event_count) == (None, "trace", len(run.events))
     assert found.started_at == min(event.ts for event in run.events)
+
+
+def test_all_processes_share_one_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where dead processes have filled the spool, new records are recorded in memory only, whole, with a warning."""
+    for seed in range(2):
+        _die(_record(tmp_path, Conversation(40, seed=seed), spool_bytes=10**9))
+    full = waiting(tmp_path / "spool")[1]
+    run = Conversation(3, run_id="trace_" + "ef" * 16)
+    writer = _record(tmp_path, run, spool_total_bytes=full)
+    assert "spool_total_bytes" in caplog.text
+    assert waiting(tmp_path / "spool") == (2, full)
+    assert writer.state.spool_bytes == 0
+    assert writer.seal(run.header()).dropped == 0
+    (record,) = VaultReader(local(tmp_path)).records(run.run_id)
+    assert [event.payload for event in record.events()] == [plain(event.payload) for event in run.events]
+    roomy = _record(tmp_path, Conversation(3, run_id="trace_" + "12" * 16), spool_total_bytes=full + 1)
+    assert roomy.state.spool_bytes > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import heapq
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -76,18 +77,18 @@ class VaultReader:
         Raises:
             VaultError: The store cannot be read.
         """
-        found: list[tuple[ObjectInfo, str, str]] = []
-        erased: set[str | None] = set()
-        for item in self.store.list("meta/v1/"):
+        # Names say nothing of time, so all are listed; only the newest are kept.
+        for item in heapq.nlargest(limit, self._manifests(), key=lambda item: item.modified):
             parts = layout.parse_key(item.key)
-            if parts is None:
-                erased.add(layout.parse_tombstone(item.key))
-            elif parts["manifest"] is not None:
-                found.append((item, f"trace_{parts['run']}", str(parts["record"])))
-        found = [entry for entry in found if entry[1] not in erased]
-        found.sort(key=lambda entry: entry[0].modified, reverse=True)
-        for item, run_id, record_id in found[:limit]:
-            yield self._stored(run_id, record_id, [item])
+            assert parts is not None
+            yield self._stored(f"trace_{parts['run']}", str(parts["record"]), [item])
+
+    def _manifests(self) -> Iterator[ObjectInfo]:
+        erased = Tombstones(self.store).all()
+        for item in self.store.list(f"{layout.META}/v1/"):
+            parts = layout.parse_key(item.key)
+            if parts is not None and parts["manifest"] is not None and f"trace_{parts['run']}" not in erased:
+                yield item
 
     def _stored(self, run_id: str, record_id: str, objects: list[ObjectInfo]) -> StoredRecord:
         return StoredRecord(

@@ -24,9 +24,11 @@ import contextlib
 import errno
 import fcntl
 import json
+import math
 import os
 import secrets
 import stat
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -48,6 +50,9 @@ _MAX_FRAME: Final = 16 * 1024 * 1024
 _MAX_HEADER: Final = 4096
 _SUFFIX: Final = ".spool"
 _FRESH: Final = ".new"
+_LOOK_SECONDS: Final = 5.0
+"""How old the knowledge of what other processes have in the spool may be."""
+
 _WRITE: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = _WRITE | os.O_CREAT | os.O_EXCL
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -231,11 +236,15 @@ class Spool:
     Args:
         root: The spool's directory, shared by all processes of this user.
         key: Wraps data keys.
+        limit: Bytes that all processes, living and dead, may have in it before a new record gets no file.
     """
 
-    def __init__(self, root: Path, key: SpoolKey) -> None:
+    def __init__(self, root: Path, key: SpoolKey, limit: int = 2**63) -> None:
         self.root = root
         self.key = key
+        self._limit = limit
+        self._looked_at = -math.inf
+        self._others = 0
         self.used = 0
         """Bytes in this process's files."""
         self._folder: Path | None = None
@@ -244,19 +253,30 @@ class Spool:
     @classmethod
     def from_settings(cls, settings: Settings) -> Spool | None:
         """The spool the settings ask for; None if none."""
-        return cls(settings.spool, SpoolKey.from_settings(settings)) if settings.spool is not None else None
+        if settings.spool is None:
+            return None
+        return cls(settings.spool, SpoolKey.from_settings(settings), settings.spool_total_bytes)
 
     def file(self, record_id: str, first: bytes) -> SpoolFile:
         """A new file for a record, with its first frame.
 
         Raises:
-            OSError: The directory cannot be used, or belongs to others.
+            OSError: The directory cannot be used, belongs to others, or is full.
         """
         if self._folder is None:
             self._folder, self._lock = _claim(self.root)
+        if self._total() >= self._limit:
+            raise OSError(errno.EDQUOT, f"{self.root} has reached spool_total_bytes; drain it or give it more")
         out = SpoolFile(self._folder / f"{record_id}{_SUFFIX}", self.key)
         out.create(first)
         return out
+
+    def _total(self) -> int:
+        """Bytes of all processes' files; those of others as they were some seconds ago."""
+        if time.monotonic() - self._looked_at > _LOOK_SECONDS:
+            self._looked_at = time.monotonic()
+            self._others = sum(_size(path) for path in self.root.glob(f"*/*{_SUFFIX}") if path.parent != self._folder)
+        return self._others + self.used
 
     def release(self) -> None:
         """Let go of this process's part, as a forked child must of its parent's."""
@@ -313,6 +333,13 @@ def orphans(root: Path) -> Iterator[Orphan]:
             yield orphan
         finally:
             orphan.close()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # stored and gone meanwhile
 
 
 def _claim(root: Path) -> tuple[Path, int]:
