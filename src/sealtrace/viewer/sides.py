@@ -36,7 +36,7 @@ def two_values(difference: Difference, one: str, other: str) -> Html:
     before, after = _shared(first, second)
     pieces = _apart(first[before : len(first) - after], second[before : len(second) - after])
     sides = [
-        tag("div", tag("h4", name), _side(text, before, after, changed, mark), class_="side")
+        tag("div", tag("p", name, class_="called"), _side(text, before, after, changed, mark), class_="side")
         for name, text, changed, mark in zip((one, other), (first, second), pieces, ("del", "ins"), strict=True)
     ]
     path = tag("p", tag("span", "at ", class_="dim"), tag("code", difference.path))
