@@ -1,4 +1,4 @@
-"""Kill a recording process at random moments, recover, and look whether anything it acknowledged is gone.
+"""Kill a recording process at random moments, often its recovery too, and look whether anything acknowledged is gone.
 
     python tests/vault/kill9.py [TRIALS] [SEED] [sealed]
 
@@ -28,7 +28,7 @@ from pydantic import SecretStr
 from sealtrace.event import Kind, RunEvent, new_record_id
 from sealtrace.settings import Settings
 from sealtrace.vault import Keyring, Preparation, Signer, VaultReader, VaultWriter, Verifier
-from sealtrace.vault.recovery import recover
+from sealtrace.vault.recovery import Recovered, recover
 from sealtrace.vault.spool import SpoolKey
 from sealtrace.vault.stores import LocalStore
 from sealtrace.vault.verify import Damage, verify_run
@@ -96,8 +96,9 @@ def _trial(home: Path, rng: random.Random, *, sealed: bool) -> tuple[list[str], 
     os.waitpid(pid, 0)
     with os.fdopen(reading) as pipe:
         lines = [line.split() for line in pipe.read().splitlines()]
-    preparation = Preparation(Keyring.from_settings(settings), Signer.from_settings(settings))
-    found = list(recover(spool, SpoolKey.from_settings(settings), LocalStore(vault), preparation=preparation))
+    if rng.random() < 0.5:
+        _recover_and_die(settings, vault, rng)
+    found = _recover(settings, vault)
     faults = [f"not recovered: {item.problem}" for item in found if item.problem]
     left = [str(path) for path in spool.rglob("*.spool")]
     return faults + _faults(vault, settings, lines) + [f"left: {path}" for path in left], {
@@ -106,6 +107,25 @@ def _trial(home: Path, rng: random.Random, *, sealed: bool) -> tuple[list[str], 
         "recovered": len(found),
         "recovered_open": sum(not item.complete for item in found),
     }
+
+
+def _recover(settings: Settings, vault: Path) -> list[Recovered]:
+    assert settings.spool is not None
+    preparation = Preparation(Keyring.from_settings(settings), Signer.from_settings(settings))
+    return list(recover(settings.spool, SpoolKey.from_settings(settings), LocalStore(vault), preparation=preparation))
+
+
+def _recover_and_die(settings: Settings, vault: Path, rng: random.Random) -> None:
+    """A recovery that is killed as well."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _recover(settings, vault)
+        finally:
+            os._exit(9)
+    time.sleep(rng.uniform(0, 0.02))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def _faults(vault: Path, settings: Settings, lines: list[list[str]]) -> list[str]:
