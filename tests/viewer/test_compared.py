@@ -8,6 +8,7 @@ import os
 import pytest
 from starlette.testclient import TestClient
 
+from browser.hostile import PAYLOADS
 from replay.handmade import Conversation, loaded, refund, run_of
 from replay.world import RUN_ID, World, record, support
 from sealtrace.cli import run as sealtrace
@@ -39,6 +40,19 @@ def test_recorded_text_is_nothing_but_text(evil):
     page = assert_stands_alone(diff_file(evil))
     assert "<script>alert(1)</script>" in page.text
     assert "onerror=alert(1)" in page.text
+
+
+def test_no_attack_that_is_known_gets_through():
+    """Each text of the browser tests' collection is text where it differs, and where it does not."""
+    one, other = Conversation().user("Go"), Conversation(salt="y").user("Go")
+    for talk, more in ((one, ""), (other, "2")):
+        for payload in PAYLOADS:
+            text = payload.text[:2000]
+            talk.event(Kind.CUSTOM, {"name": text[:100], "data": {text[:100]: text, "changed": more + text + more}})
+        talk.says("ok")
+    found = diff(one.run(), other.run())
+    assert found.counts["changed"] == len(PAYLOADS)
+    assert_stands_alone(diff_file(found))
 
 
 def test_the_served_page_is_as_harmless(evil):

@@ -10,6 +10,7 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+from browser.hostile import PAYLOADS
 from replay.handmade import Conversation, loaded, refund, run_of
 from replay.world import KEY, RUN_ID, record, support
 from sealtrace.cli import run as sealtrace
@@ -53,6 +54,18 @@ def test_recorded_text_is_nothing_but_text():
     page = _parsed(_evil())
     assert "<script>alert(1)</script>" in page.text
     assert {link["href"][0] for link in page.of("a")} == {"#"}
+
+
+def test_no_attack_that_is_known_gets_through():
+    """Each text of the browser tests' collection, as message, argument, result, key and name, is text."""
+    talk = Conversation().user("Go")
+    for payload in PAYLOADS:
+        text = payload.text[:2000]
+        talk.agent = text[:200]
+        talk.user(text).asks((text[:100], {text[:100]: text})).runs(text)
+        talk.history.clear()
+    page = _parsed(loaded(talk.says("ok")), largest=10**9)
+    assert len(page.of("article")) == 4 * len(PAYLOADS) + 3
 
 
 def test_every_event_is_in_the_file_with_its_payload():
