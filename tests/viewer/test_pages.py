@@ -518,3 +518,23 @@ def test_comparing_and_exporting(client: TestClient, demo: Demo) -> None:
     export = client.get(next(address for address in addresses if address.endswith("/export")))
     assert export.headers["content-disposition"] == f'attachment; filename="{demo.run.id}.html"'
     assert "Aurora 3" in export.text
+
+
+def test_an_encrypted_record(tmp_path: Path, visit: Visit) -> None:
+    """With the key a payload is shown, without it it is denied, and when the record's key is gone, erased."""
+    secret = tmp_path / "key"
+    secret.write_text("0f" * 32, encoding="ascii")
+    settings = Settings(envelope_key=f"file:{secret}", vault=(tmp_path / "v").as_uri())
+    store = LocalStore(tmp_path / "v")
+    made = Conversation(2)
+    made.store(store, settings)
+    plain = made.events[2].payload["arguments"]
+    assert json.loads(plain)["order_id"] in visit(settings).get(f"/runs/{RUN}?event=2").text
+    keyless = visit(Settings(vault=settings.vault)).get(f"/runs/{RUN}?event=2")
+    assert keyless.status_code == 200
+    assert "payload denied" in keyless.text
+    for item in list(store.list("keys/")):
+        store.delete(item.key)
+    erased = visit(settings).get(f"/runs/{RUN}?event=2")
+    assert erased.status_code == 200
+    assert "payload erased" in erased.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -88,7 +89,7 @@ def _config(settings: Settings, host: str, port: int, names: list[str], tls: tup
     app: Any = create_app(
         settings, token=token, allowed_hosts=allowed, scheme="https" if certificate is not None else "http"
     )
-    return Config(
+    config = Config(
         app,
         host=host,
         port=port,
@@ -103,17 +104,25 @@ def _config(settings: Settings, host: str, port: int, names: list[str], tls: tup
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
+    try:
+        config.load()
+    except OSError as error:
+        raise SettingsError(f"the certificate and its key cannot be used ({error.strerror or error})") from None
+    return config
 
 
 def _run(config: Config, scheme: str) -> None:
     from uvicorn import Server
 
-    opened = config.bind_socket()
-    address, port = opened.getsockname()[:2]
-    shown = f"[{address}]" if ":" in address else address
-    sys.stdout.write(f"sealtrace viewer: {scheme}://{shown}:{port}/runs (stop with Ctrl-C)\n")
-    sys.stdout.flush()
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
+        opened = socket.create_server((config.host, config.port), family=family)
+    except OSError as error:
+        place = f"{config.host}, port {config.port}"
+        raise SettingsError(f"cannot listen on {place} ({error.strerror}): choose another with --port") from None
+    with opened:
+        address, port = opened.getsockname()[:2]
+        shown = f"[{address}]" if ":" in address else address
+        sys.stdout.write(f"sealtrace viewer: {scheme}://{shown}:{port}/runs (stop with Ctrl-C)\n")
+        sys.stdout.flush()
         Server(config).run(sockets=[opened])
-    finally:
-        opened.close()

@@ -20,7 +20,7 @@ from ..run import OpenedRun, Run, open_run
 from ..run.listing import RunRow, list_runs
 from ..settings import Settings
 from ..telemetry.sources import RunQuery, Source, open_source
-from ..vault import Audit, Store, VaultReader, open_store
+from ..vault import Audit, Keyring, Store, VaultReader, open_store
 from ..vault.excerpt import Excerpt
 from .calls import Calls
 from .rail import Rail
@@ -102,6 +102,7 @@ class Library:
         self.source = source
         if source is None and settings.telemetry:
             self.source = open_source(settings.telemetry, settings)
+        self._keyring = Keyring.from_settings(settings)
         self._clock = clock
         self._open: OrderedDict[tuple[str, bool], OpenRun] = OrderedDict()
         self._lock = threading.Lock()
@@ -239,7 +240,7 @@ class Library:
             noting=self._noting,
             allowed=self._may_read(reason),
         )
-        return VaultReader(self.store, self.settings.retention, audit=audit)
+        return VaultReader(self.store, self.settings.retention, audit=audit, keyring=self._keyring)
 
     def _reason(self, given: str | None) -> str | None:
         return given or self.settings.read_reason

@@ -21,6 +21,7 @@ _WHY: Final = {
     EventStatus.PAYLOAD_DENIED: "Your credentials may not read the payload. Whoever runs the vault can let you.",
     EventStatus.PAYLOAD_DROPPED: "The payload was dropped when the event was recorded: there was no room for it.",
     EventStatus.REDACTION_FAILED: "The payload could not be made safe when it was recorded, so it was not stored.",
+    EventStatus.PAYLOAD_ERASED: "The payload was erased: the key it was encrypted under is gone, for everybody.",
     EventStatus.PAYLOAD_MISSING: "The payload is not in the vault that was asked.",
 }
 _FOLDED_TURNS: Final = 40
