@@ -9,13 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from .._version import __version__
 from ..errors import SettingsError
-from ..event import Kind, RunEvent
+from ..event import Kind, RunEvent, timestamp
 from ..replay.diff import Diff
 from ..replay.report import Report
 from ..run import Run
@@ -69,7 +71,18 @@ def run_file(run: Run, *, largest: int = LARGEST) -> str:
                 setting="max_mb",
             )
     body = tag("div", pieces[0], tag("div", pieces[1:], class_="opened"), class_="split")
-    return self_contained(f"sealtrace {run.id}", [head_of(run, links), body])
+    return self_contained(f"sealtrace {run.id}", [head_of(run, links), body, _origin()])
+
+
+def _origin() -> Html:
+    """What can be read changes with time, and a file does not: it says when it was written."""
+    now = tag("time", timestamp(time.time_ns())[:19] + "Z")
+    words = [
+        f"Written by sealtrace {__version__} at ",
+        now,
+        ": what could be read then, redacted when it was recorded.",
+    ]
+    return tag("footer", tag("p", words, " Payloads expire in the vault; this file does not."), class_="which")
 
 
 def _panels(run: Run, rail: Rail, links: Links) -> Iterator[Html]:
