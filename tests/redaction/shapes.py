@@ -283,7 +283,7 @@ class Payloads:
         self._draw = draw = random.Random(seed)
         self._values = [maker(draw) for maker in _MAKERS for _ in range(120)]
         for detector in built_in("strict"):
-            self._values += [like(detector.pattern, draw) for _ in range(4)]
+            self._values += [like(detector.pattern, draw) for _ in range(6)]
         self._values += [spelled(value, draw) for value in self._values]
         telling = [word for words in SENSITIVE.values() for word in words.split()]
         telling += [f"customer_{word}" for word in telling[::7]] + [word.upper() for word in telling[::5]]
