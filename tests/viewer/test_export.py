@@ -6,6 +6,8 @@ import dataclasses
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 from starlette.testclient import TestClient
@@ -236,6 +238,13 @@ def test_too_large_leaves_no_file(vault, tmp_path, monkeypatch, capsys):
     assert sealtrace(["export", RUN_ID, "--html", "run.html", "--max-mb", "1"]) == 1
     assert "--max-mb" in capsys.readouterr().err
     assert list(tmp_path.glob("*.html")) == list(tmp_path.glob(".run*")) == []
+
+
+def test_files_need_neither_the_sdk_nor_a_web_server() -> None:
+    """What writes pages works where only the package itself is installed, and starts fast."""
+    code = "import sys, sealtrace.viewer.exported; print(sorted({'agents', 'openai', 'starlette'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_unknown_runs_are_not_found(vault, tmp_path):
