@@ -77,12 +77,10 @@ def _refuse_open_doors(settings: Settings, host: str, *, tls: bool, insecure: bo
 
 
 def _config(settings: Settings, host: str, port: int, names: list[str], tls: tuple[Path | None, Path | None]) -> Config:
-    try:
-        from uvicorn import Config
+    from uvicorn import Config
 
-        from ..viewer.app import create_app
-    except ModuleNotFoundError as error:
-        raise SettingsError(f"the viewer needs {error.name}: pip install 'sealtrace[viewer]'") from None
+    from ..viewer.app import create_app
+
     certificate, key = tls
     token = settings.viewer_token.get_secret_value() if settings.viewer_token is not None else None
     allowed = [*names, *([host] if host not in ("0.0.0.0", "::") else [])]  # noqa: S104 - compared, not bound
