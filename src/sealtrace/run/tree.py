@@ -37,6 +37,7 @@ class Node:
         start_ns: For order; nanoseconds since the epoch, or a sequence number without spans.
         duration_ms: How long it took.
         tokens: Input and output tokens.
+        cached: How many of the input tokens came from the provider's cache.
         error_type: Class name of the exception it ended with.
         marks: What a reader has to know: statuses other than joined, server-held context.
         children: Lines under it, in order.
@@ -51,6 +52,7 @@ class Node:
     error_type: str | None = None
     marks: list[str] = dataclasses.field(default_factory=list[str])
     children: list[Node] = dataclasses.field(default_factory=list["Node"])
+    cached: int = 0
 
 
 def tree(events: Sequence[RunEvent], spans: Sequence[SpanRecord]) -> list[Node]:
@@ -173,6 +175,7 @@ def _span_node(span: SpanRecord) -> Node:
         tokens=_pair(*used),
         error_type=error if isinstance(error, str) else "error" if span.status_code == 2 else None,
         marks=marks,
+        cached=_count(attributes.get("gen_ai.usage.cache_read.input_tokens")),
     )
 
 
@@ -209,6 +212,7 @@ def _from_frames(events: Sequence[RunEvent]) -> list[Node]:
                 call.duration_ms, call.error_type = event.duration_ms, event.error_type
                 continue
         node = Node(event.kind.value, _label(event), [event], 0, event.duration_ms, _tokens(event), event.error_type)
+        node.cached = _count(_usage(event).get("cached_tokens"))
         parent = by_seq.get((record, event.parent_seq)) if event.parent_seq is not None else None
         if parent is None:
             parent = _frame(record, event.frame, frames, calls, roots)
@@ -255,8 +259,16 @@ def _label(event: RunEvent) -> str:
 def _tokens(event: RunEvent) -> tuple[int, int] | None:
     if event.kind is not Kind.GENERATION:
         return None
-    usage = facts(facts(facts(event.payload).get("response")).get("usage"))
+    usage = _usage(event)
     return _pair(usage.get("input_tokens"), usage.get("output_tokens"))
+
+
+def _usage(event: RunEvent) -> dict[str, Any]:
+    return facts(facts(facts(event.payload).get("response")).get("usage"))
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
 
 
 def _pair(first: Any, second: Any) -> tuple[int, int] | None:
