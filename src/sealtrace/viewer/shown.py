@@ -11,6 +11,7 @@ from ..run import Run, RunStatus
 from ..run.text import duration
 from .html import Child, Html, tag
 from .links import Links
+from .prices import Prices
 from .rail import Axis, Line, Rail
 
 __all__ = ["CHUNK", "Page", "head_of", "rail_of", "rail_piece", "run_body"]
@@ -41,6 +42,7 @@ class Page:
         wanted: The words the lines are narrowed to.
         first: Where in `lines` to begin, if not at the event.
         whole: Send all lines, however many.
+        prices: What models cost; None where no list is set.
     """
 
     run: Run
@@ -51,6 +53,7 @@ class Page:
     wanted: str = ""
     first: int | None = None
     whole: bool = False
+    prices: Prices | None = None
 
     @property
     def position(self) -> int | None:
@@ -69,7 +72,7 @@ def run_body(page: Page, selected: Child) -> Html:
     """Everything of the page but its shell: `selected` is the panel of the event that is open."""
     return tag(
         "div",
-        head_of(page.run, page.links),
+        head_of(page.run, page.links, _cost(page)),
         tag(
             "div",
             tag("nav", _finder(page), rail_of(page), aria_label="Events of the run", class_="events"),
@@ -84,15 +87,26 @@ def run_body(page: Page, selected: Child) -> Html:
 # the head
 
 
-def head_of(run: Run, links: Links) -> Html:
-    """What the run was, and what is wrong with its record."""
+def _cost(page: Page) -> str | None:
+    """What all model calls cost together; at least that much where it is not known of some."""
+    if page.prices is None:
+        return None
+    calls = [line.node for line in page.rail.lines if line.node.kind in ("model", "generation")]
+    costs = [page.prices.of(node) for node in calls]
+    known = [cost for cost in costs if cost is not None]
+    if not known:
+        return "not known"
+    return f"{'at least ' if len(known) < len(costs) else ''}{page.prices.said(sum(known))}"
+
+
+def head_of(run: Run, links: Links, cost: str | None = None) -> Html:
+    """What the run was and, where that is known, cost; and what is wrong with its record."""
+    facts = [*_facts(run, links), *([("cost", cost)] if cost else [])]
     return tag(
         "header",
         tag("h1", run.workflow or "Run"),
         tag("p", tag("code", run.id, class_="id"), class_="which"),
-        tag(
-            "dl", [tag("div", tag("dt", name), tag("dd", fact)) for name, fact in _facts(run, links)], class_="summary"
-        ),
+        tag("dl", [tag("div", tag("dt", name), tag("dd", fact)) for name, fact in facts], class_="summary"),
         _findings(run),
         class_="run-head",
     )
@@ -194,7 +208,7 @@ def rail_of(page: Page) -> Html:
             pieces.append(_piece(page, part, start))
         else:
             pieces.append(_waiting(start, len(part), page.links))
-    return tag("div", _scale(page.rail.axes[lines[0].axis]), pieces, class_="rail")
+    return tag("div", _scale(page.rail.axes[lines[0].axis]), pieces, class_="rail costs" if page.prices else "rail")
 
 
 def rail_piece(page: Page) -> Html | None:
@@ -237,10 +251,18 @@ def _row(page: Page, line: Line) -> Html:
         tag("span", _label(line, page.links), list(_marks(line)), class_=f"what d{min(line.depth, _DEEPEST)}"),
         tag("span", f"{node.tokens[0]:,}+{node.tokens[1]:,}" if node.tokens and any(node.tokens) else None,
             class_="tokens", title="input and output tokens" if node.tokens else None),
+        _costs(page, line),
         tag("span", duration(node.duration_ms) if node.duration_ms is not None else None, class_="took"),
         _bar(line, page.rail.axes[line.axis]),
         class_=f"line k-{_kind(line)}{' here' if here else ''}",
     )  # fmt: skip
+
+
+def _costs(page: Page, line: Line) -> Html | None:
+    if page.prices is None:
+        return None
+    cost = page.prices.of(line.node)
+    return tag("span", page.prices.said(cost) if cost is not None else None, class_="cost")
 
 
 _KINDS: Final = frozenset(
@@ -281,11 +303,15 @@ def _label(line: Line, links: Links) -> Html:
 
 def _marks(line: Line) -> Iterator[Child]:
     if line.node.error_type:
-        yield tag("span", line.node.error_type[:60], class_="mark bad")
+        yield _mark(line.node.error_type[:60], "bad")
     for mark in line.node.marks:
-        yield tag("span", mark[:80], class_="mark bad" if mark in ("tripped", "rejected") else "mark warn")
+        yield _mark(mark[:80], "bad" if mark in ("tripped", "rejected") else "warn")
     if line.redactions:
-        yield tag("span", f"{line.redactions} redacted", class_="mark redacted")
+        yield _mark(f"{line.redactions} redacted", "redacted")
+
+
+def _mark(words: str, tone: str) -> Html:
+    return tag("span", words, class_=f"mark {tone}", title=words)
 
 
 def _bar(line: Line, axis: Axis) -> Html:
