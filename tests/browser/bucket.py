@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,8 +44,10 @@ class Bucket:
     @contextlib.contextmanager
     def running(self) -> Iterator[Bucket]:
         """Until the block ends; the bucket is there and empty."""
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self._thread.start()
         try:
+            urllib.request.urlopen(f"{self.url}/moto-api/reset", b"", timeout=30).close()
             self._client("s3").create_bucket(Bucket=NAME)
             yield self
         finally:
@@ -80,11 +84,11 @@ class Bucket:
         ActionAuthenticatorMixin.request_count = 0
         return self.environment(key["AccessKeyId"], key["SecretAccessKey"])
 
-    def environment(self, access: str, secret: str) -> dict[str, str]:
-        """Environment of a process that uses these credentials on this server."""
+    def environment(self, access: str = "", secret: str = "") -> dict[str, str]:
+        """Environment of a process that uses these credentials, or none, on this server."""
+        keys = {"AWS_ACCESS_KEY_ID": access, "AWS_SECRET_ACCESS_KEY": secret} if access else {}
         return {
-            "AWS_ACCESS_KEY_ID": access,
-            "AWS_SECRET_ACCESS_KEY": secret,
+            **keys,
             "AWS_EC2_METADATA_DISABLED": "true",
             "SEALTRACE_ENDPOINT_URL": self.url,
             "SEALTRACE_REGION": "us-east-1",

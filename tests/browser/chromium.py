@@ -148,6 +148,7 @@ class Browser:
         self.driver.get_log("browser")
         self.driver.get_log("performance")
         self._trouble: list[str] = []
+        self._asked: dict[str, str] = {}
         self.answers: list[tuple[str, int]] = []
 
     def trouble(self, *, status: int = 200) -> list[str]:
@@ -175,16 +176,17 @@ class Browser:
         return list(self.script(_STRANGE, within))
 
     def listen(self) -> list[tuple[str, int]]:
-        """Address and status of every answer since `forget`, in order."""
+        """Address and status of every HTTP answer since `forget`, in order."""
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
             method, params = message["method"], message["params"]
             if method in ("Network.requestWillBeSent", "Network.webSocketCreated"):
                 url = params["url"] if "url" in params else params["request"]["url"]
+                self._asked[params["requestId"]] = url
                 if not url.startswith(self.origin):
                     self._trouble.append(f"request: {url[:200]}")
-            elif method == "Network.responseReceived":
-                self.answers.append((params["response"]["url"], params["response"]["status"]))
+            elif method == "Network.responseReceivedExtraInfo":  # comes also for what the browser then keeps back
+                self.answers.append((self._asked.get(params["requestId"], "?"), params["statusCode"]))
             elif method == "Page.javascriptDialogOpening":
                 self._trouble.append(f"dialog: {params.get('message', '')[:200]}")
         return self.answers

@@ -48,11 +48,12 @@ def serving(
         env: More environment, such as credentials; of this process's own it gets no settings.
     """
     port = free_port()
-    clean = {name: "" for name in os.environ if name.startswith(_FOREIGN)}
-    command = [sys.executable, "-c", _PROGRAM, "serve", "--port", str(port), *options]
+    unset = [f"--unset={name}" for name in os.environ if name.startswith(_FOREIGN)]
+    given = [f"{name}={value}" for name, value in (env or {}).items()]
+    command = ["env", *unset, *given, sys.executable, "-c", _PROGRAM, "serve", "--port", str(port), *options]
     command += ["--vault", vault] if vault is not None else []
     command += ["--telemetry", telemetry] if telemetry is not None else []
     url = f"http://127.0.0.1:{port}"
     log = folder / f"viewer-{port}.log"
-    with running(command, {**clean, **(env or {})}, f"{url}/healthz", log) as process:
+    with running(command, {}, f"{url}/healthz", log) as process:
         yield Viewer(url, port, process.pid)

@@ -371,7 +371,7 @@ def test_the_export_is_the_same_run(browser: Browser, shelved: Shelf, run: Run, 
     text = browser.script("return document.body.textContent")
     assert run.id in text
     assert missing([_told(event.payload) for event in run.events], text) == []
-    assert [url for url, _ in browser.listen()] == [out.as_uri()]
+    assert browser.listen() == []
     assert browser.trouble() == []
 
 
