@@ -392,6 +392,16 @@ def test_a_report_is_opened_for_a_reason(vault, tmp_path):
     assert audit_lines(open_store(vault, Settings())) == []
 
 
+def test_the_report_of_an_erased_run_is_refused(vault, tmp_path):
+    """What is left of a run in a report goes with the run."""
+    name = Shelf(tmp_path / "reports", days=7).keep(_tidy())
+    assert sealtrace(["vault", "erase", "--run", RUN_ID, "--reason", "asked for", "--yes"]) == 0
+    answer = _visit(vault, f"/reruns/{name}", reports=tmp_path / "reports")
+    assert answer.status_code == 410
+    assert "erased" in answer.text
+    assert "First divergence" not in answer.text
+
+
 def test_nothing_is_run_by_a_visit(vault, tmp_path):
     """No address takes anything but GET and HEAD, so no page can start a rerun."""
     app = create_app(Settings(vault=vault, reports=tmp_path))

@@ -14,15 +14,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import ReportError, SealtraceError, VaultDenied
+from ..errors import ReportError, RunErased, SealtraceError, VaultDenied
 from ..event import RunEvent
 from ..run import OpenedRun, Run, open_run
 from ..run.listing import RunRow, list_runs
 from ..settings import Settings
 from ..telemetry.sources import RunQuery, Source, open_source
-from ..vault import Audit, Keyring, Store, VaultReader, open_store
+from ..vault import Audit, Keyring, Store, Tombstones, VaultReader, open_store
 from ..vault.excerpt import Excerpt
 from .calls import Calls
+from .prices import Prices
 from .rail import Rail
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Library:
         self.source = source
         if source is None and settings.telemetry:
             self.source = open_source(settings.telemetry, settings)
+        self.prices = Prices.from_file(settings.prices) if settings.prices is not None else None
         self._keyring = Keyring.from_settings(settings)
         self._clock = clock
         self._open: OrderedDict[tuple[str, bool], OpenRun] = OrderedDict()
@@ -181,13 +183,16 @@ class Library:
         Raises:
             ReasonNeeded: The settings require a reason and there is none.
             ReportError: There is no such report, or it cannot be read.
-            VaultError: The note could not be stored.
+            RunErased: Its run was erased, and what is left of it in a report is refused with it.
+            VaultError: The vault cannot be asked, or the note could not be stored.
         """
         self._demand(reason)
         shelf = self.shelf()
         if shelf is None:
             raise ReportError("no directory of kept reports is set: set SEALTRACE_REPORTS")
         report = shelf.open(name)
+        if self.store is not None and Tombstones(self.store).has(report.run_id):
+            raise RunErased(f"{report.run_id} was erased, so the report {name} is not shown; delete its file too")
         self._note({"run_id": report.run_id, "report": name}, reason)
         return report
 
