@@ -73,6 +73,10 @@ class Pipeline:
         """Digest, redact and hand one event to the vault writer."""
         if self._writer is None:
             return
+        if not self._prepared:
+            # Here, so that neither the agent nor a payload's deadline waits for what is slow to start.
+            self._prepared = True
+            safely(self._redactor.prepare)
         event = self._made_safe(draft, record)
         try:
             self._writer.append(event)
@@ -164,6 +168,7 @@ class Pipeline:
 
     def reset(self) -> None:
         """Forget the parent's records: this is a forked child."""
+        self._prepared = False
         if self._writer is not None:
             self._writer.reset()
 

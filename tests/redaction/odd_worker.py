@@ -24,7 +24,9 @@ def main() -> None:
     _answer("ready")
     for line in sys.stdin:
         text = json.loads(line)
-        if text == "hang":
+        if text.startswith("hang"):
+            if text != "hang":
+                Path(text.removeprefix("hang ")).write_bytes(b"hanging")
             threading.Event().wait()
         elif text == "die":
             os._exit(3)

@@ -10,14 +10,20 @@ import select
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from contextvars import copy_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from sealtrace.draft import Draft
 from sealtrace.errors import RedactionFailed, SettingsError
+from sealtrace.event import Kind, RunEvent
 from sealtrace.keys import Keys
+from sealtrace.pipeline import Pipeline
+from sealtrace.record import Record
 from sealtrace.redaction import Policy, Redactor, aside, opinions
 from sealtrace.redaction.aside import Aside
 from sealtrace.redaction.engines import build_engine
@@ -128,6 +134,71 @@ def test_one_that_still_starts_drops_the_payload_and_goes_on_starting(tmp_path: 
     assert _pid(odd) == pid
 
 
+def test_it_can_be_ended_in_the_middle_of_a_search(tmp_path: Path) -> None:
+    """The end of a process waits for no search."""
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    odd = _ready()
+    failed: list[RedactionFailed] = []
+
+    def search() -> None:
+        with pytest.raises(RedactionFailed) as caught:
+            odd.search(f"hang {told}")
+        failed.append(caught.value)
+
+    searching = threading.Thread(target=search)
+    searching.start()
+    assert told.read_bytes() == b"hanging"
+    odd.close()
+    searching.join()
+    assert len(failed) == 1
+    assert odd._process is None
+
+
+def test_it_outlasts_the_recorder() -> None:
+    """Exit handlers run last to first: what the recorder stores at exit is still searched."""
+    program = """
+        import atexit
+        handlers = []
+        register = atexit.register
+        atexit.register = lambda function, *rest, **named: (
+            handlers.append(function.__module__), register(function, *rest, **named)
+        )[1]
+        import sealtrace.agents_sdk
+        print(*handlers)
+        """
+    handlers = _script(program, begin="")
+    assert "sealtrace.redaction.aside" in handlers
+    recorder = [at for at, name in enumerate(handlers) if name in {"sealtrace.recorder", "sealtrace.lifetime"}]
+    assert recorder
+    assert handlers.index("sealtrace.redaction.aside") < min(recorder)
+
+
+def test_it_is_ready_before_the_first_payload(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Waiting for it counts against no payload's deadline, in this process and in a forked one."""
+    prepared: list[int] = []
+    redactor = Redactor(Policy(), _KEYS)
+    monkeypatch.setattr(Redactor, "prepare", lambda _: prepared.append(1))
+    events: list[RunEvent] = []
+    writer = SimpleNamespace(append=events.append, reset=lambda: None)
+    pipeline = Pipeline(
+        redactor,
+        writer,  # type: ignore[arg-type]
+        _KEYS,
+        sdk_version="0",
+        on_sealed=lambda record, seal: None,
+        on_redacted=lambda seconds, *, failed: None,
+    )
+    record = Record("trace_" + "0" * 32)
+    for seq in range(2):
+        draft = Draft(record=record, seq=seq, kind=Kind.CUSTOM, ordinal=0, started_ns=0, payload={})
+        pipeline.write(draft, record)
+    assert (len(prepared), len(events)) == (1, 2)
+    pipeline.reset()
+    pipeline.write(Draft(record=record, seq=2, kind=Kind.CUSTOM, ordinal=0, started_ns=0, payload={}), record)
+    assert (len(prepared), len(events)) == (2, 3)
+
+
 def test_it_gets_nothing_of_the_agents_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No credential of the agent's is in a foreign library's reach."""
     for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "SEALTRACE_KEY", "DATABASE_URL"):
@@ -157,13 +228,15 @@ def test_it_starts_inside_a_rerun_too() -> None:
         close_guard()
 
 
-def _script(body: str) -> list[str]:
-    begin = f"""
+_BEGIN = f"""
     import os
     from sealtrace.redaction.aside import Aside
     odd = Aside("Odd", {_ODD!r}, ["well"], seconds=60)
     pid = lambda: int(odd.search("pid")[0][2])
     """
+
+
+def _script(body: str, *, begin: str = _BEGIN) -> list[str]:
     program = textwrap.dedent(begin) + textwrap.dedent(body)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)

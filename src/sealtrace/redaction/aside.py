@@ -62,6 +62,11 @@ class Aside:
         self._told = False
         _all.add(self)
 
+    def start(self) -> None:
+        """Begin to start it, and wait for nothing."""
+        with self._lock, contextlib.suppress(OSError):
+            self._running()
+
     def prepare(self) -> None:
         """Start it and wait until it is ready, which takes seconds; if it never is, searches say so."""
         with self._lock, contextlib.suppress(RedactionFailed):
@@ -90,7 +95,10 @@ class Aside:
                 ) from None
 
     def close(self) -> None:
-        """End the process; the next search starts another."""
+        """End the process, and the search it is at; the next search starts another."""
+        process = self._process
+        if process is not None:
+            process.kill()
         with self._lock:
             self._end()
 
@@ -107,8 +115,8 @@ class Aside:
             return
         if time.monotonic() < self._rest_until:
             raise RedactionFailed(f"{self._name} did not start; payloads are dropped until it does")
-        process = self._running()
         try:
+            process = self._running()
             _line(_pipe(process.stdout), deadline)
         except TimeoutError:
             raise RedactionFailed(f"{self._name} is still starting; the payload was dropped") from None

@@ -33,9 +33,10 @@ class Opinion:
     def __init__(self, name: str, aside: Aside) -> None:
         self.name = name
         self._aside = aside
+        aside.start()
 
     def prepare(self) -> None:
-        """Start the process and wait for it."""
+        """Wait for the process, which was started when the policy was read."""
         self._aside.prepare()
 
     def find(self, text: str, depth: int = 0) -> list[Found]:
