@@ -141,6 +141,9 @@ class Settings(BaseModel):
     kms_key_id: str | None = Field(default=None, description="encrypt objects with this KMS key (SSE-KMS)")
     addressing_style: Literal["auto", "path", "virtual"] = Field(default="auto", description="S3 bucket addressing")
     expected_bucket_owner: str | None = Field(default=None, description="AWS account id that must own the bucket")
+    version_days: int = Field(
+        default=1, ge=1, description="days a bucket with versions keeps what has expired or was written over"
+    )
     ca_bundle: Path | None = Field(default=None, description="CA certificates for the S3 endpoint")
     connect_timeout: float = Field(default=3.0, gt=0, description="seconds")
     read_timeout: float = Field(default=10.0, gt=0, description="seconds")
@@ -150,6 +153,9 @@ class Settings(BaseModel):
     viewer_token: SecretStr | None = Field(
         default=None,
         description="what visitors of `sealtrace serve` have to show, 16 characters or more; none: nothing",
+    )
+    prices: Path | None = Field(
+        default=None, description="toml file with what models cost, for the viewer's cost column; none: no such column"
     )
 
 

@@ -144,7 +144,10 @@ class Pages:
             start = first if first is not None and first < len(lines) else 0
             current = next((event for line in lines[start:] for event in line.events), None)
         links = Links(run, wanted)
-        return Page(run=run, rail=rail, lines=lines, links=links, current=current, wanted=wanted, first=first)
+        return Page(
+            run=run, rail=rail, lines=lines, links=links, current=current, wanted=wanted, first=first,
+            prices=self._library.prices,
+        )  # fmt: skip
 
     def _open(self, request: Request, visit: Visit, found: OpenRun, shown: Page) -> Html:
         """The panel of the event that is open, between the ways to those beside it."""
