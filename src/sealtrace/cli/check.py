@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ._exits import OK, PROBLEM
-from ._options import AsJson, Telemetry, Vault, print_json
+from ._options import AsJson, Reason, Telemetry, Vault, print_json
 
 if TYPE_CHECKING:
     from ..replay.checks import CheckResult
@@ -32,6 +32,7 @@ def check(
     ] = True,
     vault: Vault = None,
     telemetry: Telemetry = None,
+    reason: Reason = None,
     json: AsJson = False,
 ) -> int:
     """Check a recorded run: output schema, identity, citations, freshness, tool scope, and what you add.
@@ -45,7 +46,7 @@ def check(
     # As `python -m` does: a module of the project that is worked in can be named.
     sys.path.insert(0, str(Path.cwd()))
     wanted = [*(defaults() if builtin else ()), *(one for name in checks or () for one in find_checks(name))]
-    results = run_checks(open_run(run, vault=vault, telemetry=telemetry), wanted)
+    results = run_checks(open_run(run, vault=vault, telemetry=telemetry, reason=reason), wanted)
     if json:
         print_json([result.to_json() for result in results])
     else:

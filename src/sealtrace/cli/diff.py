@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .._private_file import refuse_taken, write_private
-from ._options import AsJson, Force, Telemetry, Vault, print_json
+from ._options import AsJson, Force, Reason, Telemetry, Vault, print_json
 
 __all__ = ["diff"]
 
@@ -27,6 +27,7 @@ def diff(
     force: Force = False,
     vault: Vault = None,
     telemetry: Telemetry = None,
+    reason: Reason = None,
     json: AsJson = False,
 ) -> int:
     """Compare two recorded runs event by event and name the first difference and its cause.
@@ -38,7 +39,7 @@ def diff(
 
     if html is not None:
         refuse_taken(html, force=force)
-    one, other = (open_run(name, vault=vault, telemetry=telemetry) for name in (a, b))
+    one, other = (open_run(name, vault=vault, telemetry=telemetry, reason=reason) for name in (a, b))
     try:
         found = compare(one, other, ignore=ignore or ())
     except ValueError as error:

@@ -52,7 +52,7 @@ def add(
     from ..run import load
 
     made = golden.add(
-        load(run, vault=vault, telemetry=telemetry),
+        load(run, vault=vault, telemetry=telemetry, reason=reason),
         name=name,
         entry=entry,
         reason=reason,
@@ -211,7 +211,7 @@ def accept(
     golden.refuse_in_ci()
     found = golden.load(_path(name, directory))
     if run is not None:
-        newer = golden.kept(load(run, vault=vault, telemetry=telemetry), _redactor())
+        newer = golden.kept(load(run, vault=vault, telemetry=telemetry, reason=reason), _redactor())
         what: tuple[str, ...] = (f"recorded again: {newer.id}",)
     else:
         accepted = follow(found.run, find_entry(found.entry, beside=Path.cwd()), **found.allowed.options)

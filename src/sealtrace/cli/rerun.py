@@ -10,7 +10,7 @@ import typer
 from .._private_file import refuse_taken, write_private
 from ..errors import NotComparable, SettingsError
 from ._exits import NOT_FOUND, say
-from ._options import AsJson, Force, Telemetry, Vault, print_json
+from ._options import AsJson, Force, Reason, Telemetry, Vault, print_json
 
 if TYPE_CHECKING:
     from ..replay.kept import Shelf
@@ -54,6 +54,7 @@ def rerun(
     force: Force = False,
     vault: Vault = None,
     telemetry: Telemetry = None,
+    reason: Reason = None,
     json: AsJson = False,
 ) -> int:
     """Rerun a recorded run: a simulation on recorded model answers and tool results.
@@ -70,7 +71,7 @@ def rerun(
             refuse_taken(file, force=force)
     shelf = _shelf() if keep else None
     try:
-        found = open_run(run, vault=vault, telemetry=telemetry)
+        found = open_run(run, vault=vault, telemetry=telemetry, reason=reason)
         if entry is None:
             from ..replay.stub import walk
 
