@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Library", "OpenRun", "ReasonNeeded"]
 
 _RUNS_KEPT: Final = 8
-_WEIGHT_KEPT: Final = 120_000
-"""Events and spans of all runs kept open together; about 1 KB each."""
+_WEIGHT_KEPT: Final = 60_000
+"""Events and spans of all runs kept open together; about 4 KB each."""
 
 _FRESH: Final = 300.0
 _FRESH_UNFINISHED: Final = 5.0

@@ -116,7 +116,7 @@ def _fields(asked: Asked, *, services: bool) -> Iterator[Child]:
 
 
 def _table(rows: list[RunRow]) -> Html:
-    names = ("began", "run", "workflow", "ended", "took", "events", "agents", "tools")
+    names = ("began (UTC)", "run", "workflow", "ended", "took", "events", "agents", "tools")
     head = tag("tr", [tag("th", name, scope="col") for name in names])
     caption = tag("caption", f"{len(rows):,} {'run' if len(rows) == 1 else 'runs'}, newest first")
     table = tag("table", caption, tag("thead", head), tag("tbody", [_row(row) for row in rows]), class_="list")

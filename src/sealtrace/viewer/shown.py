@@ -76,9 +76,10 @@ def run_body(page: Page, selected: Child) -> Html:
         tag(
             "div",
             tag("nav", _finder(page), rail_of(page), aria_label="Events of the run", class_="events"),
-            tag("div", selected, id="open", aria_live="polite"),
+            tag("div", selected, id="open"),
             class_="split",
         ),
+        tag("p", id="said", class_="unseen", role="status"),
         _keys(),
         class_="run", data_run=page.links.run(), data_wanted=page.wanted,
     )  # fmt: skip
@@ -115,7 +116,7 @@ def head_of(run: Run, links: Links, cost: str | None = None) -> Html:
 def _facts(run: Run, links: Links) -> Iterator[tuple[str, Child]]:
     yield "record", tag("span", run.status.value, class_=f"mark {_TONE[run.status]}")
     yield "outcome", tag("span", run.outcome, class_="mark quiet" if run.outcome == "ok" else "mark bad")
-    yield "began", (run.started_at or "not known")[:19].replace("T", " ")
+    yield "began", f"{run.started_at[:19].replace('T', ' ')} UTC" if run.started_at else "not known"
     if run.duration_ms is not None:
         yield "took", duration(run.duration_ms)
     if run.agents:

@@ -52,9 +52,11 @@
           location.assign(url); // an error page: show it as it is
           return;
         }
+        const within = place.contains(document.activeElement);
         place.replaceChildren(...got.childNodes); // which also takes them over from their document
         place.removeAttribute("aria-busy");
         place.scrollTop = 0;
+        tellOpened(within);
         if (remember === "push") history.pushState(null, "", url);
         if (remember === "replace") history.replaceState(null, "", url);
         offerCopy();
@@ -63,6 +65,14 @@
       return true;
     };
   })();
+
+  // Says to those who hear the page what has opened, and keeps the focus where they were reading.
+  const tellOpened = (within) => {
+    const panel = document.getElementById("panel");
+    const title = document.getElementById("panel-title");
+    document.getElementById("said").textContent = title ? title.textContent : "";
+    if (within && panel) panel.focus({ preventScroll: true });
+  };
 
   const shownEvent = () => document.querySelector("#panel[data-seq]");
 
