@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -136,8 +137,8 @@ def test_a_recovery_that_breaks_off_is_not_done_differently_again(tmp_path: Path
     assert _damages(store, settings) == [Damage.INCOMPLETE]
 
 
-def test_a_torn_tail_is_cut_before_recovery_goes_on(tmp_path: Path) -> None:
-    """What recovery notes comes after the last whole frame, so the next recovery reads it."""
+def test_a_torn_tail_is_cut_alike_each_time(tmp_path: Path) -> None:
+    """However often recovery dies, it gives the events before the tear, in one manifest."""
     settings, run, store = _settings(tmp_path), Conversation(6), Breaking(tmp_path / "vault")
     _left(settings, store, run)
     (path,) = (tmp_path / "spool").rglob("*.spool")
@@ -183,3 +184,38 @@ def test_a_closed_record_waits_for_its_signature_on_disk(tmp_path: Path, kms: Km
     (found,) = _recover(local(tmp_path), settings)
     assert (found.complete, found.problem) == (True, None)
     assert _damages(local(tmp_path), settings) == []
+
+
+def test_a_recovery_leaves_the_file_as_it_found_it(tmp_path: Path) -> None:
+    """What recovery notes lies beside, under another data key: no nonce of the file's own key is used again."""
+    settings, store = _settings(tmp_path), Breaking(tmp_path / "vault")
+    _left(settings, store, Conversation(3))
+    (path,) = (tmp_path / "spool").rglob("*.spool")
+    os.truncate(path, path.stat().st_size - 10)
+    before, seen = path.read_bytes(), set[str]()
+    for taken in range(3):
+        store.left = taken
+        with pytest.raises(VaultUnavailable):
+            _recover(store, settings)
+        assert path.read_bytes() == before
+        notes = path.with_suffix(".notes").read_bytes()
+        seen.add(json.loads(notes.split(b"\n", 1)[0])["wrapped"])
+        assert not [word for word in WORDS[:-1] if word in notes]
+    assert len(seen) == 1
+    store.left = 99
+    _recover(store, settings)
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_notes_nobody_can_read_are_as_none(tmp_path: Path) -> None:
+    """Damaged notes cost nothing: the record is recovered from its own file."""
+    settings, store, run = _settings(tmp_path), Breaking(tmp_path / "vault"), Conversation(3)
+    _left(settings, store, run)
+    with pytest.raises(VaultUnavailable):
+        _recover(store, settings)
+    (path,) = (tmp_path / "spool").rglob("*.notes")
+    path.write_bytes(b"{}\n")
+    store.left = 99
+    assert [item.problem for item in _recover(store, settings)] == [None]
+    assert _payloads(store, settings) == _expected(run)
+    assert list((tmp_path / "spool").iterdir()) == []

@@ -9,9 +9,11 @@ there twice.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..errors import RecordDamaged
@@ -25,7 +27,7 @@ from .openrecord import OpenRecord
 from .segment import Line
 from .spool import Spool, SpoolFile, SpoolUnreadable
 
-__all__ = ["About", "Journal", "Note", "Replayed", "replay"]
+__all__ = ["About", "Journal", "Note", "RecoveryJournal", "Replayed", "replay"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,29 @@ class Journal:
             self._spool.used += self.file.size - before
 
 
+class RecoveryJournal(Journal):
+    """What a recovery does to a dead process's record, so that one that dies too is not done differently again.
+
+    All of it is written anew each time, beside the record's file, and played after it. A full disk must
+    not keep a record from being stored, so what cannot be written down is not.
+    """
+
+    def __init__(self, file: SpoolFile) -> None:
+        super().__init__(file)
+        self._notes = file.notes()
+        self._frames = list(_noted(file))
+
+    def _frame(self, kind: bytes, body: bytes) -> None:
+        self._frames.append(kind + body)
+        with contextlib.suppress(OSError):
+            self._notes.create(*self._frames)
+
+
+def _noted(file: SpoolFile) -> Iterator[bytes]:
+    with contextlib.suppress(FileNotFoundError, SpoolUnreadable):
+        yield from file.notes().frames()
+
+
 Note = Callable[[Callable[[Journal], None]], None]
 """Tells a record's journal something, if it has one that takes it."""
 
@@ -133,7 +158,7 @@ def replay(file: SpoolFile) -> Replayed:
     Raises:
         SpoolUnreadable: The file is of another key, or holds no record.
     """
-    frames = file.frames()
+    frames = chain(file.frames(), _noted(file))
     name = str(file.path)
     try:
         about = _about(next(frames, b""), name)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from .._version import __version__
 from ..errors import VaultError
 from ..event import RunEvent, timestamp
-from .journal import About, Journal, Note, replay
+from .journal import About, RecoveryJournal, replay
 from .manifest import RecordHeader
 from .openrecord import OpenRecord
 from .preparation import Preparation
@@ -99,15 +98,14 @@ def _recover(file: SpoolFile, store: Store, preparation: Preparation, tombstones
     if tombstones.has_if_allowed(record.run_id):
         file.remove()
         return _recovered(record, complete=complete, erased=True)
-    note = _resumed(file)
+    journal = RecoveryJournal(file)
     if not record.finished:
         now = timestamp(time.time_ns())
-        note(lambda journal: journal.cut(now, last=True))
+        journal.cut(now, last=True)
         record.cut_last(now)
-        manifest = record.finish(_header(found.about, found.envelopes, now), now, complete=False)
-        note(lambda journal: journal.manifest(manifest))
+        journal.manifest(record.finish(_header(found.about, found.envelopes, now), now, complete=False))
     try:
-        preparation.prepare(record, note)
+        preparation.prepare(record, lambda tell: tell(journal))
     except VaultError as error:
         # One record's key or signature is not to be had now: that must not keep others from being stored.
         return _recovered(record, complete=complete, problem=str(error))
@@ -117,22 +115,6 @@ def _recover(file: SpoolFile, store: Store, preparation: Preparation, tombstones
         record.stored()
     file.remove()
     return _recovered(record, complete=complete)
-
-
-def _resumed(file: SpoolFile) -> Note:
-    """Goes on with a dead process's journal, so that a recovery that dies too is not done differently again.
-
-    A full disk must not keep a record from being stored, so what cannot be noted is not.
-    """
-    journal = Journal(file)
-    with contextlib.suppress(OSError):
-        file.resume()
-
-    def note(tell: Callable[[Journal], None]) -> None:
-        with contextlib.suppress(OSError):
-            tell(journal)
-
-    return note
 
 
 def _recovered(record: OpenRecord, *, complete: bool, erased: bool = False, problem: str | None = None) -> Recovered:

@@ -3,6 +3,7 @@
 ```
 {spool}/{process}/lock                  held (flock) while the process lives
 {spool}/{process}/{record_id}.spool     one file per record that is not wholly stored
+{spool}/{process}/{record_id}.notes     what a recovery that died too had made of it
 ```
 
 A file is a header line of JSON (which key, the wrapped data key) and frames:
@@ -50,6 +51,7 @@ _MAX_FRAME: Final = 16 * 1024 * 1024
 _MAX_HEADER: Final = 4096
 _SUFFIX: Final = ".spool"
 _FRESH: Final = ".new"
+_NOTES: Final = ".notes"
 _LOOK_SECONDS: Final = 5.0
 """How old the knowledge of what other processes have in the spool may be."""
 
@@ -123,8 +125,8 @@ class SpoolFile:
         self._frames = 0
         self.size = 0
 
-    def create(self, first: bytes) -> None:
-        """Make the file with its first frame, whole or not at all.
+    def create(self, *first: bytes) -> None:
+        """Make the file with its first frames, whole or not at all, in place of one of that name.
 
         Raises:
             OSError: It cannot be made.
@@ -133,10 +135,14 @@ class SpoolFile:
         self._cipher = AESGCM(data_key)
         wrapped = base64.b64encode(self._key.wrap(data_key, self._context)).decode()
         header = json.dumps({"format": _MAGIC, "key": self._key.ident, "wrapped": wrapped}).encode() + b"\n"
+        self._frames = self.size = 0
+        for frame in first:
+            header += self._sealed(frame)
+            self._frames += 1
         fresh = self.path.with_suffix(_FRESH)
-        self._write(fresh, header + self._sealed(first), _CREATE)
+        fresh.unlink(missing_ok=True)
+        self._write(fresh, header, _CREATE)
         fresh.rename(self.path)
-        self._frames = 1
 
     def append(self, frame: bytes) -> None:
         """Add a frame; it is in the system's hands when this returns.
@@ -178,15 +184,12 @@ class SpoolFile:
     def frames(self) -> Iterator[bytes]:
         """Every whole frame in order; a torn or damaged one and all after it are left out.
 
-        Once all have been read, `resume` and `append` go on after the last.
-
         Raises:
             SpoolUnreadable: The file is of another key, or its beginning is damaged.
         """
         with os.fdopen(os.open(self.path, _READ), "rb") as file:
-            self._cipher = cipher = self._opened(file.readline(_MAX_HEADER))
-            self._frames = number = 0
-            self.size = file.tell()
+            cipher = self._opened(file.readline(_MAX_HEADER))
+            number = 0
             while len(head := file.read(8)) == 8:
                 length, checksum = int.from_bytes(head[:4]), int.from_bytes(head[4:])
                 sealed = file.read(length) if length <= _MAX_FRAME else b""
@@ -197,15 +200,13 @@ class SpoolFile:
                 except InvalidTag:
                     return
                 number += 1
-                self._frames, self.size = number, file.tell()
 
-    def resume(self) -> None:
-        """Cut off what `frames` left out: this process goes on with another's file.
+    def notes(self) -> SpoolFile:
+        """The file beside this one in which a recovery says what it did.
 
-        Raises:
-            OSError: It cannot be done.
+        It is never this one that grows: a torn frame at its end may have used the next nonce already.
         """
-        os.truncate(self.path, self.size)
+        return SpoolFile(self.path.with_suffix(_NOTES), self._key)
 
     def _opened(self, line: bytes) -> AESGCM:
         try:
@@ -226,8 +227,9 @@ class SpoolFile:
         return self._context + number.to_bytes(8)
 
     def remove(self) -> None:
-        """Delete the file."""
+        """Delete the file, and what recoveries noted of it."""
         self.path.unlink(missing_ok=True)
+        self.path.with_suffix(_NOTES).unlink(missing_ok=True)
 
 
 class Spool:
@@ -307,6 +309,8 @@ class Orphan:
             for path in self.folder.glob(f"*{_FRESH}"):
                 path.unlink()  # its process died while making it, before it took an event
             if not any(self.folder.glob(f"*{_SUFFIX}")):
+                for path in self.folder.glob(f"*{_NOTES}"):
+                    path.unlink()  # a recovery died after it had removed the file itself
                 (self.folder / "lock").unlink()
                 self.folder.rmdir()
         os.close(self._lock)
