@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from sealtrace.errors import RedactionFailed, SettingsError
 from sealtrace.keys import Keys
 from sealtrace.redaction import CustomDetector, FieldRule, Override, Policy, Redactor, custom
+from sealtrace.redaction.paths import PathRules
 from sealtrace.redaction.validators import luhn
 from sealtrace.settings import load_settings
 
@@ -125,6 +127,53 @@ def test_rules_for_a_tool_hold_in_its_events_and_in_the_history() -> None:
     assert json.loads(safe[0]["arguments"]) == {"memo": "<DROPPED>"}
     assert json.loads(safe[1]["output"])["ref"].startswith("<REF:")
     assert json.loads(safe[2]["arguments"]) == {"memo": "kept"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "paths", "others"),
+    [
+        ("ssn", ["ssn", "a.ssn", "a.b.ssn"], ["ssn.a", "xssn", ""]),
+        ("*", ["a", "a.b", ""], []),
+        ("a.*", ["a.b", "x.a.b.c"], ["a", "b", "b.c"]),
+        ("a.*.z", ["a.z", "a.b.z", "a.b.c.z", "x.a.z"], ["a", "z", "a.z.b", "b.z"]),
+        ("a.*.b.*.z", ["a.b.z", "a.x.b.y.y.z", "a.b.b.z.z"], ["a.z.b", "b.a.z"]),
+        ("*_note", ["my_note", "x._note"], ["note", "my_note.x"]),
+        ("?b*d", ["abd", "abcd", "x.abbdd"], ["bd", "abc", "a.bd"]),
+        ("t.args.x", ["t.args.x", "t.arguments.x"], ["t.arg.x", "t.x"]),
+        ("t.result", ["t.result", "t.output", "t.content"], ["t.results"]),
+    ],
+)
+def test_which_paths_a_rule_is_for(rule: str, paths: list[str], others: list[str]) -> None:
+    """Names alone, with stars in them, and any number of them."""
+    rules = PathRules([FieldRule(path=rule, action="tag")], frozenset())
+    assert [path for path in paths if rules.match(tuple(path.split("."))) is None] == []
+    assert [path for path in others if rules.match(tuple(path.split("."))) is not None] == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "unit"), [("*.a.*.ssn", "."), ("*.a.*.ssn", "a."), ("*a*a*a*b", "a"), ("*?a?*b", "a")]
+)
+def test_a_name_of_any_length_is_matched_in_steps_that_grow_with_it(rule: str, unit: str) -> None:
+    """Eight times the name, some eight times the work: no name that a tool makes up can stall the agent."""
+
+    def steps(size: int) -> int:
+        rules = PathRules([FieldRule(path=rule, action="tag")], frozenset())
+        count = 0
+
+        def line(*_: object) -> object:
+            nonlocal count
+            count += 1
+            return line
+
+        before = sys.gettrace()
+        sys.settrace(line)
+        try:
+            assert rules.match(("x", unit * size + "y")) is None
+        finally:
+            sys.settrace(before)
+        return count
+
+    assert steps(1600) < 12 * steps(200)
 
 
 def test_overrides_by_tool_and_agent() -> None:
