@@ -133,7 +133,7 @@ def test_words_that_differ_are_marked_and_no_others():
 def test_a_changed_line_break_can_be_seen():
     """A difference of white space alone is marked by a sign."""
     one = Conversation().user("a b").says("ok").run()
-    assert "<ins>␊\n" in diff_file(diff(one, Conversation(salt="y").user("a\nb").says("ok").run()))
+    assert "<ins>↵\n" in diff_file(diff(one, Conversation(salt="y").user("a\nb").says("ok").run()))
 
 
 def test_of_long_texts_the_place_where_they_part_is_shown():

@@ -132,8 +132,8 @@ def _notes(found: Diff) -> Iterator[Html]:
 def _events(found: Diff, *, links: bool) -> Iterator[Html]:
     counts = ", ".join(f"{count} {change}" for change, count in found.counts.items() if count)
     yield tag("h2", f"All events: {counts}")
-    head = [tag("th", name, scope="col") for name in ("A", "B", "Event", "What became of it")]
-    yield tag("table", tag("thead", tag("tr", head)), _bodies(found, links=links), class_="rows")
+    head = [tag("th", name, scope="col") for name in ("A", "B", "Event", "Change")]
+    yield tag("table", tag("thead", tag("tr", head)), _bodies(found, links=links), class_="rows pairs")
     closed = sum(row.change is not Change.SAME for row in found.rows[_fitting(found.rows) :])
     if closed:
         yield tag("p", f"{closed} later events that differ are not opened here; `sealtrace diff --json` has all.")
@@ -158,7 +158,7 @@ def _bodies(found: Diff, *, links: bool) -> Iterator[Html]:
         lines = [_row(row, links=links, opened=done + index < fitting) for index, row in enumerate(rows)]
         done += len(rows)
         if equal and len(rows) > _FOLDED:
-            folded = tag("summary", f"{len(rows)} events that are the same"), tag("table", lines, class_="rows")
+            folded = tag("summary", f"{len(rows)} events that are the same"), tag("table", lines, class_="rows pairs")
             yield tag("tbody", tag("tr", tag("td", tag("details", folded), colspan=4), class_="folded"))
         else:
             yield tag("tbody", lines)

@@ -111,7 +111,7 @@ def _side(text: str, before: int, after: int, pieces: _Pieces, mark: str) -> Htm
         cut = piece[:left]
         left -= len(cut)
         # A change that is nothing but a line break would be marked and not seen.
-        shown.append(tag(mark, cut.replace("\n", "␊\n")) if changed and cut else cut)
+        shown.append(tag(mark, cut.replace("\n", "↵\n")) if changed and cut else cut)
     return tag("pre", shown, _more(len(text) - start - (_LONGEST - left)), tabindex="0")
 
 
