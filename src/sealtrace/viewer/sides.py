@@ -60,9 +60,9 @@ def _shared(one: str, other: str) -> tuple[int, int]:
     """How many characters both begin and end with, no word being torn."""
     before = _common(one, other)
     after = _common(one[before:][::-1], other[before:][::-1])
-    while before and _in_word(one, before) or _in_word(other, before):
+    while _in_word(one, before) or _in_word(other, before):
         before -= 1
-    while after and _in_word(one, len(one) - after) or _in_word(other, len(other) - after):
+    while _in_word(one, len(one) - after) or _in_word(other, len(other) - after):
         after -= 1
     return before, after
 
