@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,9 @@ from sealtrace.vault.recovery import Recovered, recover
 from sealtrace.vault.spool import SpoolKey
 from sealtrace.vault.stores import LocalStore, ObjectInfo
 from sealtrace.vault.verify import Damage, verify_run
-from vault.records import RUN, Conversation, local
+from vault.records import RUN, Conversation, header, local
 from vault.test_spool import _die, _settings
+from vault.test_writer import Unsteady
 
 OTHER = "trace_" + "ef" * 16
 
@@ -125,6 +127,72 @@ def test_a_session_does_not_call_it_undecided(tmp_path: Path) -> None:
     Conversation(2).store(store, group_tag="s1")
     plan = plan_for_session(store, ["s1"])
     assert (plan.runs, plan.undecided) == ((), ())
+
+
+def _began(when: dt.datetime) -> str:
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+NOW = dt.datetime.now(dt.UTC)
+BEFORE, AFTER = _began(NOW - dt.timedelta(hours=1)), _began(NOW + dt.timedelta(hours=1))
+
+
+def _closed(tmp_path: Path, run: Conversation, **header: str) -> Settings:
+    """A closed record that only waits in the spool of a process that died."""
+    settings, store = _settings(tmp_path), Unsteady(tmp_path / "vault")
+    store.refusal = VaultUnavailable("away")
+    writer = VaultWriter(store, settings, ruleset_hash="r")
+    for event in run.events:
+        with contextlib.suppress(VaultUnavailable):
+            writer.append(event)
+    with pytest.raises(VaultUnavailable):
+        writer.seal(run.header(**header))
+    _die(writer)
+    return settings
+
+
+def test_a_session_erased_before_its_spool_is_drained_stays_erased(tmp_path: Path) -> None:
+    """A closed run of an erased session is thrown away by recovery; another session's in the same spool is stored."""
+    settings = _closed(tmp_path, Conversation(3), group_tag="s1", started_at=BEFORE)
+    _closed(tmp_path, Conversation(3, seed=2, run_id=OTHER), group_tag="s2", started_at=BEFORE)
+    carry_out(local(tmp_path), plan_for_session(local(tmp_path), ["s1"]), Audit(local(tmp_path)))
+    found = {item.run_id: item.erased for item in _recover(settings, local(tmp_path))}
+    assert found == {RUN: True, OTHER: False}
+    assert len(VaultReader(local(tmp_path)).records(OTHER)) == 1
+
+
+def test_a_session_that_goes_on_is_recorded_as_ever(tmp_path: Path) -> None:
+    """What began before the erasure and was stored after it is refused and swept, what began after it is kept."""
+    store = local(tmp_path)
+    Conversation(2).store(store, group_tag="s1", started_at=BEFORE)
+    plan = plan_for_session(store, ["s1"])
+    assert carry_out(store, plan, Audit(store)) == 3
+    assert audit_lines(store)[0].about["sessions"] == ["s1"]
+    late, later = (Conversation(2, seed=seed, run_id=f"trace_{seed:032x}") for seed in (1, 2))
+    late.store(store, group_tag="s1", started_at=BEFORE)
+    later.store(store, group_tag="s1", started_at=AFTER)
+    reader = VaultReader(store)
+    with pytest.raises(RunErased):
+        reader.records(late.run_id)
+    assert len(reader.records(later.run_id)) == 1
+    assert [record.run_id for record in reader.recent(10)] == [later.run_id]
+    assert plan_again(store).runs == (late.run_id,)
+    gone = expire(store, Retention())
+    assert {item.key.split("/")[3] for item in gone} == {late.run_id[6:]}
+    assert plan_again(store).runs == ()
+
+
+def test_a_session_erased_again_is_erased_up_to_then(tmp_path: Path) -> None:
+    """The latest erasure counts, in whatever order marks are listed."""
+    marks = Tombstones(local(tmp_path))
+    for at in (BEFORE, AFTER, _began(NOW)):
+        marks.put_session("s1", at)
+    covers = marks.sessions().cover
+    for started, expected in ((BEFORE, True), (AFTER, True), (_began(NOW + dt.timedelta(hours=2)), False)):
+        assert covers(header(RUN, "01" * 16, group_tag="s1", started_at=started)) is expected
+    assert not covers(header(RUN, "01" * 16, group_tag="s2", started_at=BEFORE))
+    assert not covers(header(RUN, "01" * 16, started_at=BEFORE))
+    assert marks.all() == frozenset()
 
 
 def test_a_mark_is_put_first_once_and_is_no_audit_line(tmp_path: Path) -> None:

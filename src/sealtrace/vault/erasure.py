@@ -11,7 +11,7 @@ import dataclasses
 import datetime as dt
 import logging
 from collections.abc import Callable, Collection, Iterator
-from typing import Final
+from typing import Any, Final
 
 from ..errors import RecordDamaged, VaultError
 from ..event import canonical_run_id
@@ -37,12 +37,14 @@ class Erasure:
     Attributes:
         runs: Canonical run ids, to be erased and marked as erased.
         objects: Every object of theirs, in every class and record.
+        sessions: Tags of the session that was asked for, to be marked as erased up to now.
         undecided: Records without a readable manifest whose session cannot be known; only where
             a session was asked for. They are not erased.
     """
 
     runs: tuple[str, ...]
     objects: tuple[ObjectInfo, ...]
+    sessions: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
 
     @property
@@ -93,7 +95,7 @@ def plan_for_session(store: Store, tags: Collection[str]) -> Erasure:
             matching.append(record.run_id)
     plan = plan_for_runs(store, sorted(matching))
     undecided = _everyone(store) - with_manifest - Tombstones(store).all()
-    return dataclasses.replace(plan, undecided=tuple(sorted(undecided)))
+    return dataclasses.replace(plan, sessions=tuple(tags), undecided=tuple(sorted(undecided)))
 
 
 def plan_again(store: Store) -> Erasure:
@@ -102,7 +104,16 @@ def plan_again(store: Store) -> Erasure:
     Raises:
         VaultError: The store cannot be read.
     """
-    return plan_for_runs(store, sorted(_everyone(store) & Tombstones(store).all()))
+    return plan_for_runs(store, sorted(_everyone(store) & _erased(store)))
+
+
+def _erased(store: Store) -> set[str]:
+    """The ids of runs that were erased by name, and of those in the vault that were erased with their session."""
+    tombstones = Tombstones(store)
+    runs, sessions = set(tombstones.all()), tombstones.sessions()
+    if sessions:
+        runs |= {record.run_id for record in VaultReader(store).recent(10**9, erased=True) if record.covered(sessions)}
+    return runs
 
 
 def _everyone(store: Store) -> set[str]:
@@ -125,9 +136,13 @@ def carry_out(store: Store, plan: Erasure, audit: Audit, *, progress: Progress |
     Raises:
         VaultError: Something could not be erased. What is left can be planned and erased again.
     """
-    about = {"runs": list(plan.runs), "objects": len(plan.objects), "bytes": plan.bytes}
-    audit.write("erase", about)
+    about: dict[str, Any] = {"runs": list(plan.runs), "objects": len(plan.objects), "bytes": plan.bytes}
+    if plan.sessions:
+        about["sessions"] = list(plan.sessions)
+    line = audit.write("erase", about)
     tombstones = Tombstones(store)
+    for tag in plan.sessions:
+        tombstones.put_session(tag, line.at)
     for run_id in plan.runs:
         tombstones.put(run_id)
     done = 0
@@ -174,7 +189,7 @@ def expire(
 
 
 def _expired(store: Store, retention: Retention, now: dt.datetime) -> Iterator[ObjectInfo]:
-    stated, erased = _stated_times(store), Tombstones(store).all()
+    stated, erased = _stated_times(store), _erased(store)
     for klass in layout.CLASSES:
         for item in store.list(f"{klass}/v1/"):
             parts = layout.parse_key(item.key)

@@ -6,6 +6,7 @@ keys/v1/{shard2}/{trace32}/{record_id}/key-{sha16}.json                   a seal
 meta/v1/{shard2}/{trace32}/{record_id}/manifest-{sha16}.json              last
 meta/v1/audit/{date}/{time}-{what}-{sha16}.json                           who erased or read what
 meta/v1/audit/erased/{shard2}/{trace32}.json                              this run was erased
+meta/v1/audit/erased/sessions/{tag32}/{time}.json                         this session was, up to then
 ```
 
 The class comes first because retention is by prefix: a bucket's lifecycle rules need no tags. The
@@ -15,6 +16,7 @@ digest in the key makes a second upload of the same bytes harmless and of other 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import re
 from typing import Final
 
@@ -25,6 +27,7 @@ __all__ = [
     "AUDIT",
     "CLASSES",
     "ERASED",
+    "ERASED_SESSIONS",
     "KEYS",
     "META",
     "audit_key",
@@ -34,11 +37,14 @@ __all__ = [
     "is_sealed",
     "key_key",
     "manifest_key",
+    "mark_time",
     "parse_key",
     "parse_tombstone",
     "record_prefix",
     "run_prefix",
     "segment_key",
+    "session_tombstone_key",
+    "tag_digest",
     "tombstone_key",
 ]
 
@@ -52,6 +58,9 @@ AUDIT: Final = "meta/v1/audit/"
 
 ERASED: Final = f"{AUDIT}erased/"
 """Prefix of the marks of erased runs: where the custodian, who may put little else, may put."""
+
+ERASED_SESSIONS: Final = f"{ERASED}sessions/"
+"""Prefix of the marks of erased sessions."""
 
 _IO: Final = frozenset({Kind.INPUT, Kind.OUTPUT})
 _KEY: Final = re.compile(
@@ -135,3 +144,18 @@ def parse_tombstone(key: str) -> str | None:
     """The erased run's id, from the key of its mark; None if it is none."""
     match = _TOMBSTONE.match(key)
     return f"trace_{match['run']}" if match is not None and match["shard"] == match["run"][:2] else None
+
+
+def session_tombstone_key(tag: str, now: str) -> str:
+    """The key of the mark that says what the session recorded up to now (RFC 3339, UTC) was erased."""
+    return f"{ERASED_SESSIONS}{tag_digest(tag)}/{mark_time(now)}.json"
+
+
+def tag_digest(tag: str) -> str:
+    """A session's tag as keys can hold it."""
+    return hashlib.sha256(tag.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def mark_time(time: str) -> str:
+    """A time as keys can hold it; it sorts as the time does."""
+    return dt.datetime.fromisoformat(time).astimezone(dt.UTC).strftime("%Y%m%dT%H%M%S.%fZ")

@@ -61,27 +61,40 @@ class VaultReader:
             VaultError: The store cannot be read.
         """
         run_id = canonical_run_id(run_id)
-        if Tombstones(self.store).has(run_id):
-            raise RunErased(f"{run_id} was erased; `sealtrace vault audit` says when, by whom and why")
+        tombstones = Tombstones(self.store)
+        refusal = RunErased(f"{run_id} was erased; `sealtrace vault audit` says when, by whom and why")
+        if tombstones.has(run_id):
+            raise refusal
         by_record: dict[str, list[ObjectInfo]] = {}
         for klass in layout.CLASSES:
             for item in self.store.list(layout.run_prefix(klass, run_id)):
                 parts = layout.parse_key(item.key)
                 if parts is not None and parts["record"] is not None:
                     by_record.setdefault(parts["record"], []).append(item)
-        return [self._stored(run_id, name, by_record[name]) for name in sorted(by_record)]
+        found = [self._stored(run_id, name, by_record[name]) for name in sorted(by_record)]
+        sessions = tombstones.sessions()
+        if sessions and any(record.covered(sessions) for record in found):
+            raise refusal
+        return found
 
-    def recent(self, limit: int) -> Iterator[StoredRecord]:
-        """Records with a manifest, newest first, without those of erased runs.
+    def recent(self, limit: int, *, erased: bool = False) -> Iterator[StoredRecord]:
+        """Records with a manifest, newest first, without those of erased runs and sessions.
+
+        Args:
+            limit: Most records to look at.
+            erased: Those of erased sessions too, for who erases.
 
         Raises:
             VaultError: The store cannot be read.
         """
+        sessions = Tombstones(self.store).sessions()
         # Names say nothing of time, so all are listed; only the newest are kept.
         for item in heapq.nlargest(limit, self._manifests(), key=lambda item: item.modified):
             parts = layout.parse_key(item.key)
             assert parts is not None
-            yield self._stored(f"trace_{parts['run']}", str(parts["record"]), [item])
+            record = self._stored(f"trace_{parts['run']}", str(parts["record"]), [item])
+            if erased or not sessions or not record.covered(sessions):
+                yield record
 
     def _manifests(self) -> Iterator[ObjectInfo]:
         erased = Tombstones(self.store).all()

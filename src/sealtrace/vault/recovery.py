@@ -95,7 +95,7 @@ def _recover(file: SpoolFile, store: Store, preparation: Preparation, tombstones
         return Recovered(run_id="", record_id=file.path.stem, events=0, complete=False, problem=str(error))
     record = found.record
     complete = record.finished and record.sealed[0].complete
-    if tombstones.has_if_allowed(record.run_id):
+    if tombstones.has_if_allowed(record.run_id, record.sealed[0].header if record.finished else None):
         file.remove()
         return _recovered(record, complete=complete, erased=True)
     journal = RecoveryJournal(file)

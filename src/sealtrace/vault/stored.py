@@ -20,6 +20,7 @@ from .manifest import Manifest, RecordHeader, SegmentInfo, unpack_envelope
 from .opener import Opener
 from .segment import quoted, restore
 from .stores.base import ObjectInfo, Store
+from .tombstones import ErasedSessions
 from .wrapping import Keyring
 
 __all__ = ["StoredRecord"]
@@ -89,6 +90,17 @@ class StoredRecord:
     def header(self) -> RecordHeader | None:
         """What the manifest says of the run."""
         return self.manifest.header if self.manifest is not None else None
+
+    def covered(self, sessions: ErasedSessions) -> bool:
+        """Whether it is of a session that was erased since it began; not, where no sound manifest says so.
+
+        Raises:
+            VaultError: The manifest cannot be read.
+        """
+        try:
+            return sessions.cover(self.header)
+        except RecordDamaged:
+            return False
 
     @cached_property
     def _segments(self) -> dict[str, SegmentInfo | None]:
