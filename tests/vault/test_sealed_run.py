@@ -13,6 +13,7 @@ from sealtrace.errors import NotComparable
 from sealtrace.event import EventStatus
 from sealtrace.replay.report import Outcome
 from sealtrace.vault.lines import inflate
+from vault.kms_server import KmsServer
 from vault.test_envelope import key_file
 
 
@@ -47,6 +48,26 @@ def test_its_words_are_nowhere_in_the_vault(run: sealtrace.Run, tmp_path: Path) 
         assert word.encode() not in data
     with pytest.raises(sealtrace.SealtraceError):
         inflate(data, "payloads")
+
+
+def test_kms_may_hold_every_key(
+    tmp_path: Path, vault_url: str, kms: KmsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With pseudonyms, payloads and signatures all under KMS keys a run is recorded, loaded, rerun and verified."""
+    signing, arn = kms.signing(), kms.symmetric()
+    key = f"kms:{kms.encrypted(arn, b'a secret of enough bytes', {'sealtrace:use': 'key'})}"
+    monkeypatch.setenv("SEALTRACE_ENVELOPE_KEY", f"kms:{arn}")
+    monkeypatch.setenv("SEALTRACE_SIGNING_KEY", f"kms:{signing}")
+    monkeypatch.setenv("SEALTRACE_VAULT", vault_url)
+    recorded = record(support, vault_url, world=World(), key=key)
+    assert kms.calls["Encrypt"] == kms.calls["Sign"] == 1
+    assert all(event.payload is not None for event in recorded.events)
+    session, _ = again(support, recorded, world=World(), key=key)
+    assert session.report.outcome is Outcome.SAME
+    (tmp_path / "verify.pem").write_bytes(kms.public_pem(signing))
+    monkeypatch.setenv("SEALTRACE_VERIFY_KEYS", str(tmp_path / "verify.pem"))
+    monkeypatch.delenv("SEALTRACE_SIGNING_KEY")
+    assert cli(["verify", RUN_ID]) == 0
 
 
 def test_without_the_key_object_it_says_erased(
