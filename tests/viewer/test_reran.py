@@ -268,6 +268,18 @@ def test_a_link_in_the_directory_is_not_followed(tmp_path):
         shelf.open(other)
 
 
+def test_a_file_that_is_too_large_or_no_text_is_not_read(tmp_path, monkeypatch):
+    """A directory that others can write to cannot fill the memory, nor break the page."""
+    shelf = Shelf(tmp_path, days=7, now=lambda: NOW)
+    name = shelf.keep(_tidy())
+    monkeypatch.setattr(kept, "_LARGEST", 1000)
+    with pytest.raises(ReportError, match="larger"):
+        shelf.open(name)
+    (tmp_path / f"{name}.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ReportError, match="cannot be read"):
+        shelf.open(name)
+
+
 def test_a_directory_that_is_a_file_is_said(tmp_path):
     """The directory cannot be made or read: one error that names it as the setting."""
     (tmp_path / "reports").write_text("")

@@ -143,7 +143,7 @@ class Shelf:
             raise ReportError(f"the report is more than {self._days} days old, and payloads are read no longer")
         try:
             # What a link in the directory points to was not kept here.
-            handle = os.open(self._directory / f"{name}.json", os.O_RDONLY | os.O_NOFOLLOW)
+            handle = os.open(self._directory / f"{name}.json", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
             with os.fdopen(handle, encoding="utf-8") as file:
                 text = file.read(_LARGEST + 1)
         except FileNotFoundError:
