@@ -1,11 +1,17 @@
-"""Values found sensitive by their field name, to be found in free text of the same run too."""
+"""Values found sensitive by their field name, to be found in free text of the same run too.
+
+What is remembered comes from tools and models, so it must not be able to stall the agent: texts are
+searched one value at a time by plain find, whose work grows with the text, and not by a pattern of
+hundreds of alternatives, which the interpreter cannot leave.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Final
 
+from ..errors import RedactionFailed
 from .tags import PSEUDONYM
 from .validators import words
 
@@ -14,6 +20,9 @@ __all__ = ["RunMemory"]
 _MAX_VALUES: Final = 512
 _MIN_LENGTH: Final = 4
 _MAX_LENGTH: Final = 200
+_MAX_STEPS: Final = 500_000
+"""Places looked at in one text; a second's work."""
+
 # Values that fields hold and text is full of: replacing them would hide nothing and spoil much.
 _COMMON: Final = words(
     """
@@ -56,23 +65,58 @@ class RunMemory:
         present = [value for value in self._values if value in joined]
         if not present:
             return {}
-        longest_first = "|".join(re.escape(value) for value in sorted(present, key=len, reverse=True))
-        pattern = re.compile(rf"(?-i:{PSEUDONYM.pattern})|(?<!\w)(?:{longest_first})(?!\w)", re.IGNORECASE)
         out: dict[str, tuple[str, int]] = {}
         for text, low in zip(texts, folded, strict=True):
-            if any(value in low for value in present):
-                out[text] = self._replaced(text, pattern)
+            values = [value for value in present if value in low]
+            if values:
+                out[text] = self._replaced(text, low, values)
         return out
 
-    def _replaced(self, text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
-        count = 0
+    def _replaced(self, text: str, low: str, values: list[str]) -> tuple[str, int]:
+        tags = [match.span() for match in PSEUDONYM.finditer(text)] if "<" in text else []
+        tags.append((len(text), len(text)))
+        # Folding makes some characters two or three, and none fewer: at equal lengths all positions agree.
+        origin = None if len(low) == len(text) else _origin(text)
+        steps = count()
+        found = [(start, -end, value) for value in values for start, end in _places(low, value, origin, steps)]
+        pieces: list[str] = []
+        position = tag = replaced = 0
+        for start, back, value in sorted(found):  # the first wins, and the longest of those
+            while tags[tag][1] <= start < len(text):
+                tag += 1
+            if start < position or tags[tag][0] < -back:
+                continue
+            pieces += (text[position:start], self._values[value])
+            position = -back
+            replaced += 1
+        return "".join([*pieces, text[position:]]), replaced
 
-        def replaced(match: re.Match[str]) -> str:
-            nonlocal count
-            safe = self._values.get(match[0].casefold())
-            if safe is None:
-                return match[0]
-            count += 1
-            return safe
 
-        return pattern.sub(replaced, text), count
+def _places(low: str, value: str, origin: list[int] | None, steps: Iterator[int]) -> Iterator[tuple[int, int]]:
+    """Where the value stands alone, as positions in the text as it was before it was folded.
+
+    Raises:
+        RedactionFailed: It would take too long.
+    """
+    at = low.find(value)
+    while at >= 0:
+        if next(steps) > _MAX_STEPS:
+            raise RedactionFailed("a text is full of what almost is a remembered value; the payload was dropped")
+        end = at + len(value)
+        if (at and _in_word(low[at - 1])) or (end < len(low) and _in_word(low[end])):
+            at = low.find(value, at + 1)
+            continue
+        if origin is None:
+            yield at, end
+        elif (not at or origin[at - 1] != origin[at]) and origin[end - 1] != origin[end]:
+            yield origin[at], origin[end]
+        at = low.find(value, end)
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _origin(text: str) -> list[int]:
+    """For each character of the folded text, and for its end, which character of the text it comes from."""
+    return [*(index for index, character in enumerate(text) for _ in character.casefold()), len(text)]
