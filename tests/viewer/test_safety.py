@@ -95,7 +95,7 @@ def test_pages_take_no_form(client: TestClient, demo: Demo, path: str) -> None:
 
 @pytest.mark.parametrize(
     "origin",
-    [None, "null", "http://evil.test", "https://127.0.0.1:8765", "http://127.0.0.1", "http://127.0.0.1:8766", "http://localhost:8765"],
+    [None, "null", "http://evil.test", "https://127.0.0.1", "http://127.0.0.1", "http://127.0.0.1:8766", "http://localhost:8765"],
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["/reason", "/login", "/logout"])
 def test_a_form_from_elsewhere(client: TestClient, path: str, origin: str | None) -> None:

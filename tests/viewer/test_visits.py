@@ -216,3 +216,14 @@ def test_a_reason_of_the_settings_is_enough(demo: Demo, visit: Visit) -> None:
     client = visit(demo.settings(read_reason_required=True, read_reason="on call"))
     assert "Why do you read" not in client.get(f"/runs/{demo.run.id}").text
     assert "set-cookie" not in client.get("/runs").headers
+
+
+def test_behind_a_proxy_with_tls(demo: Demo, visit: Visit) -> None:
+    """A form whose origin is https is taken behind a proxy with TLS; under TLS of our own one from http is not."""
+    client = visit(demo.settings(), token=TOKEN)
+    asked = client.get("/runs")
+    sent = {**fields(asked), "token": TOKEN}
+    assert client.post("/login", data=sent, headers={"Origin": HOST.replace("http", "https")}).status_code == 303
+    own = visit(demo.settings(), token=TOKEN, scheme="https", base_url="https://127.0.0.1:8765")
+    sent = {**fields(own.get("/runs")), "token": TOKEN}
+    assert own.post("/login", data=sent, headers={"Origin": HOST}).status_code == 403

@@ -62,6 +62,8 @@ class Gate:
         self._app = app
         self._hosts = frozenset(name.lower().strip("[]") for name in (*_LOOPBACK, *hosts))
         self._scheme = scheme
+        # Plain HTTP may be the last step behind a proxy to which the browser speaks TLS.
+        self._schemes = ("https",) if scheme == "https" else ("http", "https")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on and add the headers."""
@@ -102,7 +104,7 @@ class Gate:
         if method not in _SAFE:
             if method != "POST":
                 return 405, f"{method[:20]} is not done here."
-            if headers.get("origin") != f"{self._scheme}://{hosts[0]}":
+            if headers.get("origin") not in [f"{scheme}://{hosts[0]}" for scheme in self._schemes]:
                 return 403, "The form was sent by another page than this server's. Open the page here and try again."
         return self._elsewhere(method, headers)
 

@@ -235,9 +235,14 @@ def _piece(page: Page, lines: Sequence[Line], start: int) -> Html:
     return tag("ol", rows, class_="lines", data_line=start, start=start + 1)
 
 
+def _gap(nanoseconds: int) -> str:
+    hours = nanoseconds / 3.6e12
+    return duration(nanoseconds / 1e6) if hours < 1 else f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} days"
+
+
 def _scale(axis: Axis) -> Html:
     """The figures over the bars."""
-    later = f"{duration(axis.after_ns / 1e6)} later" if axis.after_ns else "time"
+    later = f"{_gap(axis.after_ns)} later" if axis.after_ns else "time"
     marks = [tag("span", duration(axis.length_ns / 1e6 * step / _TICKS) if step else "0") for step in range(_TICKS + 1)]
     return tag("div", tag("span", later, class_="later"), tag("span", marks, class_="ticks"), class_="scale",
                aria_hidden="true")  # fmt: skip
