@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -303,6 +304,25 @@ def test_media_becomes_a_marker(payload: Any) -> None:
     assert "<MEDIA:" in safe
     kept = json.dumps(_redactor(Policy(media="keep")).redact(payload).value)
     assert "<MEDIA:" not in kept
+
+
+def test_what_is_remembered_of_values_is_bounded() -> None:
+    """A recorder that lives for months keeps no images."""
+    redactor = _redactor(max_string_bytes=2000)
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            redactor.redact(
+                [
+                    {"image_url": f"data:image/png;base64,{number:04d}" + "iVBORw0KGgo" * 10_000},
+                    {"password": f"{number:04d}" + "x y " * 20_000},
+                    {"log": f"{number:04d}" + "word " * 20_000},
+                ]
+            )
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 10_000_000
 
 
 def _near_misses(size: int) -> str:
