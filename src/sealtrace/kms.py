@@ -12,6 +12,7 @@ import threading
 from typing import Any, Final
 
 from .errors import VaultDenied, VaultError, VaultUnavailable
+from .lifetime import whole_at_fork
 from .settings import Settings
 
 __all__ = ["SCHEME", "Kms", "WrongKmsKey"]
@@ -99,7 +100,8 @@ class Kms:
         return answer
 
     def _call(self, operation: str, key: str | None, **arguments: Any) -> Any:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second to import
+        with whole_at_fork():
+            from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second to import
 
         if key is not None:
             arguments["KeyId"] = key
@@ -121,20 +123,21 @@ class Kms:
             return self._clients[region]
 
     def _new_client(self, region: str | None) -> Any:
-        import boto3  # noqa: PLC0415 - takes a second to import
-        from botocore.config import Config  # noqa: PLC0415
+        with whole_at_fork():
+            import boto3  # noqa: PLC0415 - takes a second to import
+            from botocore.config import Config  # noqa: PLC0415
 
-        settings = self._settings
-        return boto3.session.Session().client(
-            "kms",
-            region_name=region,
-            config=Config(
-                connect_timeout=settings.connect_timeout,
-                read_timeout=settings.read_timeout,
-                retries={"mode": "standard", "total_max_attempts": settings.max_attempts},
-                user_agent_extra="sealtrace",
-            ),
-        )
+            settings = self._settings
+            return boto3.session.Session().client(
+                "kms",
+                region_name=region,
+                config=Config(
+                    connect_timeout=settings.connect_timeout,
+                    read_timeout=settings.read_timeout,
+                    retries={"mode": "standard", "total_max_attempts": settings.max_attempts},
+                    user_agent_extra="sealtrace",
+                ),
+            )
 
 
 def _region_of(key: str | None) -> str | None:
