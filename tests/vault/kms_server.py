@@ -112,7 +112,7 @@ class KmsServer:
         used = named
         if operation == "Decrypt":
             used = base64.b64decode(request["CiphertextBlob"])[:_ID].decode("ascii", "replace")
-        if used in self._disabled:
+        if self._disabled & {used, named}:
             return "DisabledException"
         return "IncorrectKeyException" if named and used != named else None
 

@@ -362,6 +362,19 @@ def test_keys_are_rotated_by_naming_the_old(tmp_path: Path, kms: KmsServer) -> N
     assert [_statuses(record) for record in half].count({EventStatus.PAYLOAD_DENIED}) == 1
 
 
+def test_a_new_key_that_may_not_be_used_does_not_hide_the_old(tmp_path: Path, kms: KmsServer) -> None:
+    """Where the first key refuses, the others are asked; where all refuse, the first refusal is told."""
+    old, new = kms.symmetric(), kms.symmetric()
+    Conversation(2).store(local(tmp_path), Settings(envelope_key=f"kms:{old}"))
+    kms.disable(new)
+    settings = Settings(envelope_key=f"kms:{new}", previous_envelope_keys=(f"kms:{old}",))
+    assert _statuses(_record(local(tmp_path), settings)) == {EventStatus.RECORDED}
+    kms.disable(old)
+    record = _record(local(tmp_path), settings)
+    assert _statuses(record) == {EventStatus.PAYLOAD_DENIED}
+    assert new in record.problems[0]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [("vault:x", "kms:KEY or file:"), ("file:/nowhere/at/all", "cannot be read"), ("kms:", "kms:KEY or file:")],

@@ -130,16 +130,23 @@ class Keyring:
             VaultDenied: None of these keys wrapped it, or it may not be used.
             VaultError: The key's keeper does not answer.
         """
+        denial: VaultDenied | None = None
         scheme = found.wrapping.partition(":")[0]
         for wrapping in self._keys:
             if wrapping.name.partition(":")[0] != scheme:
                 continue
-            secret = wrapping.unwrap(found.wrapped, _context(found.run_id, found.record_id))
+            try:
+                secret = wrapping.unwrap(found.wrapped, _context(found.run_id, found.record_id))
+            except VaultDenied as error:
+                denial = denial or error  # whoever may not use this key may well use the one it takes
+                continue
             if secret is not None:
                 data_key = DataKey(secret, found.record_id)
                 if len(secret) != _SECRET or data_key.ident != found.ident:
                     raise RecordDamaged(f"{key}: it holds another key than it says", key=key)
                 return data_key
+        if denial is not None:
+            raise denial
         if any(wrapping.name == found.wrapping for wrapping in self._keys):
             raise RecordDamaged(f"{key}: it does not open with the key that is said to have wrapped it", key=key)
         message = f"{key}: it takes {found.wrapping}; name that key in envelope_key or previous_envelope_keys"
