@@ -115,11 +115,13 @@ class VaultError(SealtraceError):
 
     Attributes:
         key: The object key concerned, where there is one.
+        reason: What the store calls it (`AccessDenied`, `SlowDown`), or its client (`NoCredentialsError`).
     """
 
-    def __init__(self, message: str, *, key: str | None = None) -> None:
+    def __init__(self, message: str, *, key: str | None = None, reason: str | None = None) -> None:
         super().__init__(message)
         self.key = key
+        self.reason = reason
 
 
 class VaultUnavailable(VaultError):

@@ -85,6 +85,15 @@ def test_the_writer_can_only_put(place: Place) -> None:
         place.writer.get(key.removeprefix(f"{PREFIX}/"))
 
 
+def test_a_trial_put_tells_a_writer_from_a_stranger_and_leaves_nothing(place: Place) -> None:
+    """The writer's put would be taken, by the server's own word, and nothing is stored; a reader's is refused."""
+    place.writer.try_put("io/v1/trial")
+    with pytest.raises(VaultDenied) as refused:
+        place.reader.try_put("io/v1/trial")
+    assert refused.value.reason == "AccessDenied"
+    assert list(place.reader.list("io/v1/trial")) == []
+
+
 def test_nothing_is_overwritten(place: Place) -> None:
     """Other bytes under a taken key are refused, and the first bytes stay."""
     _, _, key = _run(place, 3)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import typer
 
@@ -25,7 +26,7 @@ app = typer.Typer(no_args_is_help=True, help="Look after the payload store.")
 
 _Reason = Annotated[str, typer.Option(help="Why; kept in the audit lines.")]
 _Yes = Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")]
-_FORMS: Final = ("cloudformation", "terraform", "policies")
+_FORMS: Final = ("cloudformation", "terraform", "policies", "haproxy")
 
 
 @app.command()
@@ -35,19 +36,33 @@ def init(
         str | None,
         typer.Option("--print", help=f"Do nothing, print: {', '.join(_FORMS)}.", show_default=False),
     ] = None,
+    roles_for: Annotated[
+        str | None,
+        typer.Option("--create-roles", metavar="ARN", help="Also make the three roles; ARN may take them."),
+    ] = None,
 ) -> int:
     """Make a bucket fit to be a vault: access block, policy, encryption, lifecycle. Safe to do again.
 
-    Rules and statements of others stay. Roles are not made: --print has their policies and templates.
+    Rules and statements of others stay.
     """
     settings, store = _bucket(vault)
+    if show == "haproxy":
+        from ..vault import haproxy
+
+        typer.echo(haproxy(urlsplit(settings.endpoint_url or "").netloc or "127.0.0.1:9000"), nl=False)
+        return OK
     if show is not None:
         print_json(_template(show, store, settings))
         return OK
-    from ..vault import init_bucket
+    from ..vault import create_roles, init_bucket
 
     for name, outcome in init_bucket(store, settings):
         _say(f"{name}: {outcome}")
+    if roles_for is None:
+        _say("roles: not made; --create-roles makes them, --print has templates and policies")
+        return OK
+    for name, outcome in create_roles(store, settings, roles_for):
+        _say(f"role {name}: {outcome}")
     return OK
 
 
@@ -66,7 +81,7 @@ def _template(form: str, store: S3Store, settings: Settings) -> dict[str, Any]:
         "writer": policies.writer_policy(store.bucket, store.prefix, kms_key_arn=key),
         "reader": policies.reader_policy(store.bucket, store.prefix, kms_key_arn=key),
         "custodian": policies.custodian_policy(store.bucket, store.prefix, kms_key_arn=key),
-        "lifecycle": policies.lifecycle(store.prefix, settings.retention),
+        "lifecycle": policies.lifecycle(store.prefix, settings.retention, version_days=settings.version_days),
     }
 
 
@@ -202,7 +217,7 @@ def erase(
     settings, store = _store(vault)
     plan = _plan(store, settings, run or [], session, again=again, absent=absent)
     done = 0
-    if yes and plan.runs:
+    if yes and (plan.runs or plan.sessions):
         with _progress("erasing", len(plan.objects)) as advance:
             audit = Audit(store, who=who, reason=reason)
             done = carry_out(store, plan, audit, progress=lambda count, _: advance(count))
@@ -244,6 +259,42 @@ def _tags(group_id: str, settings: Settings) -> list[str]:
     if settings.key is None:
         raise SettingsError("a session's tag can only be made with the `key` it was recorded under", setting="key")
     return [f"tag:{keys.tag(group_id)}" for keys in Keys.all_from_settings(settings)]
+
+
+@app.command()
+def restore(
+    reason: _Reason,
+    run: Annotated[str | None, typer.Option(help="Of this run only.", show_default=False)] = None,
+    who: Annotated[str | None, typer.Option(help="Who restores; user and host by default.", show_default=False)] = None,
+    yes: _Yes = False,
+    vault: Vault = None,
+    json: AsJson = False,
+) -> int:
+    """Undo overwriting, in a bucket that keeps versions. Says what it would do unless --yes.
+
+    Every object's name holds the digest of its bytes: versions on top that do not fit are removed. Exit code 1 if
+    of an object none that fits is left.
+    """
+    from ..vault import Audit, find_replaced, layout, put_back
+
+    _, store = _bucket(vault)
+    prefixes = [f"{klass}/v1/" if run is None else layout.run_prefix(klass, run) for klass in layout.CLASSES]
+    found = [item for prefix in prefixes for item in find_replaced(store, prefix)]
+    lost = [item.key for item in found if item.right is None]
+    restored = [item.key for item in found if item.right is not None]
+    if yes and found:
+        Audit(store, who=who, reason=reason).write("restore", {"objects": restored, "lost": lost})
+        for item in found:
+            put_back(store, item)
+    if json:
+        print_json({"replaced": restored, "lost": lost, "restored": yes})
+        return PROBLEM if lost else OK
+    for name in restored:
+        _say(f"{name}: written over; {'put back' if yes else 'the first version is there'}")
+    for name in lost:
+        _say(f"{name}: written over, and no version that fits its name is left")
+    _say(f"{len(found)} objects were written over" + ("" if yes or not restored else "; --yes puts them back"))
+    return PROBLEM if lost else OK
 
 
 @app.command()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from . import layout, policies
 from .audit import Audit, AuditLine, audit_lines
-from .bucket import BucketReport, Problem, check_bucket, init_bucket
+from .bucket import BucketReport, Problem, check_bucket
 from .erasure import Erasure, carry_out, expire, plan_again, plan_for_runs, plan_for_session
 from .manifest import Manifest, RecordHeader
 from .outcome import Seal, WriterState
 from .preparation import Preparation
+from .provision import create_roles, init_bucket
 from .reader import VaultReader
 from .recovery import Recovered, recover, waiting
 from .signing import Signer, Verifier
 from .spool import SpoolKey
 from .stored import StoredRecord
 from .stores import LocalStore, ObjectInfo, S3Store, Store, open_store
-from .templates import cloudformation, terraform
+from .stores.replaced import Replaced, find_replaced, put_back
+from .templates import cloudformation, haproxy, terraform
 from .tombstones import Tombstones
+from .trouble import Trouble, TroubleFile, troubles
 from .verify import Damage, Finding, Verification, verify_run
 from .wrapping import Keyring
 from .writer import VaultWriter
@@ -36,6 +39,7 @@ __all__ = [
     "Problem",
     "RecordHeader",
     "Recovered",
+    "Replaced",
     "S3Store",
     "Seal",
     "Signer",
@@ -43,6 +47,8 @@ __all__ = [
     "Store",
     "StoredRecord",
     "Tombstones",
+    "Trouble",
+    "TroubleFile",
     "VaultReader",
     "VaultWriter",
     "Verification",
@@ -52,7 +58,10 @@ __all__ = [
     "carry_out",
     "check_bucket",
     "cloudformation",
+    "create_roles",
     "expire",
+    "find_replaced",
+    "haproxy",
     "init_bucket",
     "layout",
     "open_store",
@@ -60,8 +69,10 @@ __all__ = [
     "plan_for_runs",
     "plan_for_session",
     "policies",
+    "put_back",
     "recover",
     "terraform",
+    "troubles",
     "verify_run",
     "waiting",
 ]

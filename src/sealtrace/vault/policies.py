@@ -16,11 +16,14 @@ from ..settings import Retention
 from . import layout
 
 __all__ = [
+    "ROLES",
     "bucket_policy",
     "custodian_policy",
+    "key_arn",
     "lifecycle",
     "public_access_block",
     "reader_policy",
+    "trust",
     "writer_policy",
 ]
 
@@ -52,8 +55,10 @@ def custodian_policy(bucket: str, prefix: str = "", *, kms_key_arn: str | None =
     """What erasing and checking needs: find, delete, keep the audit line, read the bucket's settings."""
     statements = [
         _allow("Erase", ["s3:GetObject", "s3:DeleteObject"], _objects(bucket, prefix)),
+        # Where the bucket keeps versions: erase all of them, and put back what was written over.
+        _allow("EraseVersions", ["s3:GetObjectVersion", "s3:DeleteObjectVersion"], _objects(bucket, prefix)),
         _allow("Account", "s3:PutObject", f"{_objects(bucket, prefix)[:-1]}{layout.AUDIT}*"),
-        _allow("List", "s3:ListBucket", _bucket(bucket), _listing(prefix)),
+        _allow("List", ["s3:ListBucket", "s3:ListBucketVersions"], _bucket(bucket), _listing(prefix)),
         _allow(
             "Inspect",
             [
@@ -72,6 +77,20 @@ def custodian_policy(bucket: str, prefix: str = "", *, kms_key_arn: str | None =
     if kms_key_arn is not None:
         statements.append(_allow("UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], kms_key_arn))
     return _document(statements)
+
+
+ROLES: Final = {"writer": writer_policy, "reader": reader_policy, "custodian": custodian_policy}
+"""What each role may do, by its name."""
+
+
+def trust(principal: Any) -> Document:
+    """Who may take a role."""
+    return _document([{"Effect": "Allow", "Principal": {"AWS": principal}, "Action": "sts:AssumeRole"}])
+
+
+def key_arn(key: str | None) -> str | None:
+    """The KMS key as a policy names it, whatever account and region it is in where only its id is known."""
+    return key if key is None or key.startswith("arn:") else f"arn:aws:kms:*:*:key/{key}"
 
 
 def bucket_policy(
@@ -107,9 +126,10 @@ def bucket_policy(
     return _document(statements)
 
 
-def lifecycle(prefix: str, retention: Retention) -> Document:
+def lifecycle(prefix: str, retention: Retention, *, version_days: int = 1) -> Document:
     """One rule per class: its objects go after its days, and uploads that never ended after one.
 
+    Where the bucket keeps versions, what is expired or written over is there for `version_days` more.
     Lifecycle counts whole days and runs about daily, so days are a promise of "deletable after",
     which is why the loader refuses what is past its time by itself.
     """
@@ -121,7 +141,7 @@ def lifecycle(prefix: str, retention: Retention) -> Document:
                 "Status": "Enabled",
                 "Filter": {"Prefix": f"{base}{klass}/"},
                 "Expiration": {"Days": layout.days_of(klass, retention)},
-                "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+                "NoncurrentVersionExpiration": {"NoncurrentDays": version_days},
                 "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
             }
             for klass in layout.CLASSES

@@ -7,7 +7,7 @@ from typing import Any, Final
 from ..settings import Settings
 from . import policies
 
-__all__ = ["cloudformation", "terraform"]
+__all__ = ["cloudformation", "haproxy", "terraform"]
 
 _ROLES: Final = {
     "Writer": ("recording processes: put, nothing else", policies.writer_policy),
@@ -51,11 +51,11 @@ def cloudformation(bucket: str, prefix: str, settings: Settings) -> Document:
         resources[f"{name}Role"] = {
             "Type": "AWS::IAM::Role",
             "Properties": {
-                "AssumeRolePolicyDocument": _trust({"Ref": f"{name}Principal"}),
+                "AssumeRolePolicyDocument": policies.trust({"Ref": f"{name}Principal"}),
                 "Policies": [
                     {
                         "PolicyName": f"sealtrace-{name.lower()}",
-                        "PolicyDocument": policy(bucket, prefix, kms_key_arn=_key_arn(settings)),
+                        "PolicyDocument": policy(bucket, prefix, kms_key_arn=policies.key_arn(settings.kms_key_id)),
                     }
                 ],
             },
@@ -125,12 +125,12 @@ def terraform(bucket: str, prefix: str, settings: Settings) -> Document:
         role = name.lower()
         resources["aws_iam_role"][role] = {
             "name": f"sealtrace-{role}",
-            "assume_role_policy": _encoded(_trust(f"${{var.{role}_principal}}")),
+            "assume_role_policy": _encoded(policies.trust(f"${{var.{role}_principal}}")),
         }
         resources["aws_iam_role_policy"][role] = {
             "name": f"sealtrace-{role}",
             "role": f"${{aws_iam_role.{role}.id}}",
-            "policy": _encoded(policy(bucket, prefix, kms_key_arn=_key_arn(settings))),
+            "policy": _encoded(policy(bucket, prefix, kms_key_arn=policies.key_arn(settings.kms_key_id))),
         }
     return {
         "terraform": {"required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 5.0"}}},
@@ -143,8 +143,37 @@ def terraform(bucket: str, prefix: str, settings: Settings) -> Document:
     }
 
 
+def haproxy(server: str) -> str:
+    """A front door for a server that cannot refuse overwriting: rules for HAProxy 2.2 or later.
+
+    It passes on only puts that are conditional on the key being free, and no other way to write. Nobody but the
+    proxy and the bucket's owner may reach the server itself, or the door is of no use.
+
+    Args:
+        server: Host and port of the S3 server.
+    """
+    return f"""\
+frontend vault
+    mode http
+    bind :443 ssl crt /etc/haproxy/vault.pem
+    # Overwriting is refused: a put must be conditional on the key being free, and say so once.
+    http-request deny deny_status 403 if {{ method PUT }} !{{ req.fhdr(if-none-match) -m str * }}
+    http-request deny deny_status 403 if {{ method PUT }} {{ req.fhdr_cnt(if-none-match) gt 1 }}
+    # A copy's condition is about its source, and forms and multipart uploads take none.
+    http-request deny deny_status 403 if {{ req.hdr_cnt(x-amz-copy-source) gt 0 }}
+    http-request deny deny_status 403 if {{ method POST }} !{{ path / }}
+    http-request deny deny_status 405 unless {{ method GET HEAD PUT POST DELETE OPTIONS }}
+    default_backend s3
+
+backend s3
+    mode http
+    # The signature covers the Host header, so it goes on as it came.
+    server s3 {server} check
+"""
+
+
 def _rules(prefix: str, settings: Settings) -> list[Document]:
-    found: list[Document] = policies.lifecycle(prefix, settings.retention)["Rules"]
+    found: list[Document] = policies.lifecycle(prefix, settings.retention, version_days=settings.version_days)["Rules"]
     return found
 
 
@@ -153,16 +182,6 @@ def _encryption(settings: Settings) -> Document:
         return {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
     default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": settings.kms_key_id}
     return {"ServerSideEncryptionByDefault": default, "BucketKeyEnabled": True}
-
-
-def _key_arn(settings: Settings) -> str | None:
-    key = settings.kms_key_id
-    return key if key is None or key.startswith("arn:") else f"arn:aws:kms:*:*:key/{key}"
-
-
-def _trust(principal: Any) -> Document:
-    statement = {"Effect": "Allow", "Principal": {"AWS": principal}, "Action": "sts:AssumeRole"}
-    return {"Version": "2012-10-17", "Statement": [statement]}
 
 
 def _cloudformation_rule(rule: Document) -> Document:

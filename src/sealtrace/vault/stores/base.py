@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from ...errors import RecordDamaged
 
-__all__ = ["MAX_OBJECT", "ObjectInfo", "Store", "refuse_large"]
+__all__ = ["MAX_OBJECT", "ObjectInfo", "ObjectVersion", "Store", "refuse_large"]
 
 MAX_OBJECT: Final = 16 * 1024 * 1024
 """Most bytes that are read of one object; what we write stays below half of it."""
@@ -32,6 +32,23 @@ class ObjectInfo:
     key: str
     size: int
     modified: dt.datetime
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """One version of an object, where a bucket keeps versions.
+
+    Attributes:
+        key: The object's key.
+        version: What the server calls it.
+        modified: When it was written.
+        marker: It says that the object was deleted, and has no bytes.
+    """
+
+    key: str
+    version: str
+    modified: dt.datetime
+    marker: bool
 
 
 class Store(Protocol):

@@ -61,20 +61,22 @@ def client_errors() -> tuple[type[Exception], type[Exception]]:
     return ClientError, BotoCoreError
 
 
-def new_client(settings: Settings, session: Any = None) -> Any:
+def new_client(settings: Settings, session: Any = None, *, service: str = "s3") -> Any:
     """A client of its own.
 
     Args:
         settings: Endpoint, region, timeouts.
         session: A boto3 session with credentials of its own; boto3's default chain without.
+        service: Of which service.
     """
     with whole_at_fork():
         import boto3  # noqa: PLC0415 - takes a second
         from botocore.config import Config  # noqa: PLC0415
 
         codecs.lookup("idna")  # the first connection would import it
-        return (session or boto3.session.Session()).client(
-            "s3",
+        made: Any = session or boto3.session.Session()
+        return made.client(
+            service,
             endpoint_url=settings.endpoint_url,
             region_name=settings.region,
             verify=str(settings.ca_bundle) if settings.ca_bundle is not None else None,

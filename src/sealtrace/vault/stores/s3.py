@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 from collections.abc import Iterator
 from typing import Any, Final
 
 from ...errors import ObjectExists, ObjectNotFound, VaultDenied, VaultError, VaultUnavailable
 from ...settings import Settings
-from .base import ObjectInfo, refuse_large
+from .base import ObjectInfo, ObjectVersion, refuse_large
 from .clients import client_errors, forget, shared_client
 
 __all__ = ["S3Store"]
@@ -20,6 +21,13 @@ _DENIED: Final = frozenset(
 )  # fmt: skip
 _MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 _EXISTS: Final = frozenset({"PreconditionFailed", "412"})
+_EMPTY: Final = {
+    "ContentMD5": base64.b64encode(bytes(16)).decode(),  # not that of no bytes
+    "ChecksumSHA256": base64.b64encode(hashlib.sha256(b"").digest()).decode(),
+}
+"""Of an object that no server which looks at checksums will store."""
+
+_CHECKSUM_WRONG: Final = frozenset({"BadDigest", "InvalidDigest"})
 _CONFLICTS: Final = 3
 """Tries where two writers race for one key: S3 answers 409 and asks for another try."""
 
@@ -68,9 +76,6 @@ class S3Store:
 
     def put(self, key: str, data: bytes, *, sha256: bytes) -> None:
         """See `Store.put`."""
-        extra: dict[str, Any] = {}
-        if self._settings.kms_key_id is not None:
-            extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self._settings.kms_key_id}
         for attempt in range(_CONFLICTS):
             try:
                 self._call(
@@ -80,7 +85,7 @@ class S3Store:
                     ChecksumSHA256=base64.b64encode(sha256).decode(),
                     IfNoneMatch="*",
                     ContentType="application/gzip" if key.endswith(".gz") else "application/json",
-                    **extra,
+                    **self._encryption(),
                 )
             except ObjectExists:
                 return
@@ -90,9 +95,11 @@ class S3Store:
             else:
                 return
 
-    def get(self, key: str, *, start: int | None = None, length: int | None = None) -> bytes:
-        """See `Store.get`."""
-        extra: dict[str, Any] = {}
+    def get(
+        self, key: str, *, start: int | None = None, length: int | None = None, version: str | None = None
+    ) -> bytes:
+        """See `Store.get`; `version` reads that version of it."""
+        extra: dict[str, Any] = {} if version is None else {"VersionId": version}
         if start is not None or length is not None:
             first = start or 0
             extra["Range"] = f"bytes={first}-{'' if length is None else first + length - 1}"
@@ -119,8 +126,76 @@ class S3Store:
                 return
 
     def delete(self, key: str) -> None:
-        """See `Store.delete`."""
-        self._call("delete_object", key)
+        """See `Store.delete`. Where the bucket keeps versions, all of them go: a marker on top erases nothing."""
+        answer = self._call("delete_object", key)
+        if not answer.get("DeleteMarker"):
+            return
+        try:
+            for found in list(self.versions(key)):
+                if found.key == key:
+                    self.delete_version(key, found.version)
+        except VaultDenied:
+            raise VaultDenied(
+                f"{self.url}: {key} is hidden and not erased, since the bucket keeps old versions; allow this role "
+                "s3:ListBucketVersions and s3:DeleteObjectVersion, then erase again",
+                key=key,
+            ) from None
+
+    def versions(self, prefix: str) -> Iterator[ObjectVersion]:
+        """Every version of every object whose key begins so, by key, the newest first; markers of deletion too.
+
+        Raises:
+            VaultUnavailable: Not now.
+            VaultDenied: Not with these credentials.
+        """
+        marks: dict[str, str] = {}
+        while True:
+            page = self._call("list_object_versions", None, Prefix=self._prefix + prefix, **marks)
+            found = [(item, False) for item in page.get("Versions", [])]
+            found += [(item, True) for item in page.get("DeleteMarkers", [])]
+            found.sort(key=lambda pair: pair[0]["LastModified"], reverse=True)
+            found.sort(key=lambda pair: (pair[0]["Key"], not pair[0]["IsLatest"]))
+            for item, marker in found:
+                key = item["Key"].removeprefix(self._prefix)
+                yield ObjectVersion(key, item["VersionId"], item["LastModified"], marker=marker)
+            if not page.get("IsTruncated"):
+                return
+            marks = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
+
+    def delete_version(self, key: str, version: str) -> None:
+        """Remove one version of an object for good.
+
+        Raises:
+            VaultUnavailable: Not now.
+            VaultDenied: Not with these credentials, or a lock keeps it.
+        """
+        self._call("delete_object", key, VersionId=version)
+
+    def try_put(self, key: str, *, conditional: bool = True) -> None:
+        """Ask whether a put would be taken, and store nothing: the checksum that goes with it is wrong.
+
+        Args:
+            key: Where; nothing should be there.
+            conditional: As the writer puts; without, as somebody who overwrites.
+
+        Raises:
+            VaultUnavailable: Not now.
+            VaultDenied: Not with these credentials.
+        """
+        condition = {"IfNoneMatch": "*"} if conditional else {}
+        try:
+            self._call("put_object", key, Body=b"", **_EMPTY, **condition, **self._encryption())
+        except ObjectExists:
+            return
+        except VaultUnavailable as error:
+            if error.reason not in _CHECKSUM_WRONG:
+                raise
+            return
+        self.delete(key)  # the server does not look at checksums
+
+    def _encryption(self) -> dict[str, Any]:
+        key = self._settings.kms_key_id
+        return {} if key is None else {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
 
     def _call(self, operation: str, key: str | None, **arguments: Any) -> Any:
         if key is not None:
@@ -136,6 +211,11 @@ class S3Store:
             raise self._broken(error, key) from None
 
     def _translated(self, response: Any, key: str | None) -> VaultError:
+        error = self._as_error(response, key)
+        error.reason = str(response.get("Error", {}).get("Code", "")) or None
+        return error
+
+    def _as_error(self, response: Any, key: str | None) -> VaultError:
         code = str(response.get("Error", {}).get("Code", ""))
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         if code in _EXISTS or status == 412:
@@ -155,7 +235,11 @@ class S3Store:
         return VaultUnavailable(f"{self.url} cannot take this now ({code or status})", key=key)
 
     def _broken(self, error: Exception, key: str | None) -> VaultError:
-        name = type(error).__name__
+        found = self._as_outage(type(error).__name__, error, key)
+        found.reason = type(error).__name__
+        return found
+
+    def _as_outage(self, name: str, error: Exception, key: str | None) -> VaultError:
         if name in (
             "NoCredentialsError",
             "PartialCredentialsError",
