@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 from agents.version import __version__ as sdk_version
@@ -16,7 +17,7 @@ from ..recorder import Recorder
 from ..redaction import IdentifierGate, Policy, Redactor
 from ..settings import Settings
 from ..telemetry import MeteredStore, Metrics, SpanWriter
-from ..vault import Seal, VaultWriter, open_store
+from ..vault import Seal, TroubleFile, VaultWriter, WriterState, open_store
 from . import compat, seams
 from .capture import Capture
 from .processor import SealtraceProcessor
@@ -77,7 +78,8 @@ class Runtime:
     def _writer(self) -> VaultWriter | None:
         if self.settings.vault is None:
             return None
-        store = MeteredStore(open_store(self.settings.vault, self.settings), self.metrics)
+        trouble = TroubleFile(self.settings.spool)
+        store = MeteredStore(open_store(self.settings.vault, self.settings), self.metrics, trouble)
         return VaultWriter(store, self.settings, ruleset_hash=self.redactor.ruleset_hash)
 
     def start(self) -> None:
@@ -109,12 +111,20 @@ class Runtime:
 
     def _watch(self) -> None:
         recorder, writer = self.recorder, self.writer
+
+        def of_writer(read: Callable[[WriterState], int]) -> Callable[[], int]:
+            return lambda: read(writer.state) if writer is not None else 0
+
+        dropped = of_writer(lambda state: state.dropped)
         self.metrics.watch(
             {
                 "sealtrace.queue.events": lambda: recorder.waiting[0],
                 "sealtrace.queue.bytes": lambda: recorder.waiting[1],
-                "sealtrace.spool.bytes": lambda: writer.held_bytes if writer is not None else 0,
-                "sealtrace.payloads.dropped": lambda: recorder.dropped,
+                "sealtrace.spool.bytes": of_writer(lambda state: max(state.held_bytes, state.spool_bytes)),
+                "sealtrace.vault.records.waiting": of_writer(lambda state: state.open_records + state.parked_records),
+                "sealtrace.vault.failing": of_writer(lambda state: int(state.last_error is not None)),
+                "sealtrace.vault.records.recovered": of_writer(lambda state: state.recovered),
+                "sealtrace.payloads.dropped": lambda: recorder.dropped + dropped(),
                 "sealtrace.events.lost": lambda: recorder.lost,
                 "sealtrace.attributes.refused": lambda: self.spans.refused,
                 "sealtrace.failures": lambda: sum(failures().values()),

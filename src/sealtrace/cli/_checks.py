@@ -9,10 +9,16 @@ from collections.abc import Iterator
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import SealtraceError, VaultDenied
 from ..settings import Settings
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    from ..vault import S3Store
 
 __all__ = ["Level", "Row", "capture_rows", "import_row", "other_processors", "others_rows", "place_rows", "span_rows"]
 
@@ -114,6 +120,7 @@ def place_rows(settings: Settings) -> Iterator[Row]:
         yield Row("payloads", Level.BAD, text)
     else:
         yield _vault(settings.vault, settings)
+        yield from _spool(settings)
         days = settings.retention
         yield Row("retention", Level.OK, f"days: io {days.io}, content {days.content}, meta {days.meta}")
     if settings.key is None:
@@ -126,18 +133,28 @@ def place_rows(settings: Settings) -> Iterator[Row]:
 
 
 def _vault(url: str, settings: Settings) -> Row:
-    from ..vault import open_store
+    from ..vault import S3Store, open_store
 
     try:
         store = open_store(url, settings)
-        if store.url.startswith("file://"):
+        if not isinstance(store, S3Store):
             return _folder(store.url, Path(store.url.removeprefix("file://")))
-        next(iter(store.list("meta/v1/")), None)
-    except VaultDenied:
-        return Row("payloads", Level.OK, f"{url}: answers; these credentials may not list, as a writer's should not")
+        lists = _lists(store)
+        store.try_put("io/v1/trial")
     except SealtraceError as error:
         return Row("payloads", Level.BAD, f"{url}: {error}")
-    return Row("payloads", Level.OK, f"{store.url}: answers")
+    rest = "these credentials may list too, which a writer need not" if lists else "and no listing, as for a writer"
+    return Row("payloads", Level.OK, f"{store.url}: takes puts, {rest}")
+
+
+def _lists(store: S3Store) -> bool:
+    try:
+        next(iter(store.list("meta/v1/")), None)
+    except VaultDenied as error:
+        if error.reason != "AccessDenied":
+            raise
+        return False
+    return True
 
 
 def _folder(url: str, root: Path) -> Row:
@@ -146,6 +163,40 @@ def _folder(url: str, root: Path) -> Row:
         return Row("payloads", Level.BAD, f"{url}: {there} cannot be written by this user")
     state = "can be written" if there == root else f"will be made in {there}"
     return Row("payloads", Level.OK, f"{url}: {state}")
+
+
+def _spool(settings: Settings) -> Iterator[Row]:
+    """What waits for the vault, here and in processes that run or ran, and why."""
+    from ..vault import troubles, waiting
+
+    if settings.spool is None:
+        text = "none: what the vault does not take waits in memory only, and is lost with the process"
+        yield Row("spool", Level.NOTE, f"{text}; set SEALTRACE_SPOOL to a directory")
+        return
+    folder = _folder(f"file://{settings.spool}", settings.spool)
+    text = "outlives its process" if settings.key is not None else "is lost with its process, since no key is set"
+    yield Row("spool", folder.level, f"{folder.text}; what waits there {text}")
+    if not settings.spool.is_dir():
+        return
+    for found in troubles(settings.spool):
+        text = f"process {found.pid} has stored nothing since {found.since} ({found.reason}): {found.message}"
+        yield Row("storing", Level.BAD, text)
+    records, size = waiting(settings.spool)
+    if records:
+        text = f"{records} records of processes that ended wait, {size} B; `sealtrace spool drain` stores them"
+        yield Row("waiting", Level.NOTE, text)
+    for process, used in _running(settings.spool).items():
+        if used >= settings.spool_bytes:
+            text = f"{process} has {used} B of {settings.spool_bytes}: new payloads are dropped; raise spool_bytes"
+            yield Row("waiting", Level.BAD, text)
+
+
+def _running(spool: Path) -> dict[str, int]:
+    return {
+        folder.name: sum(path.stat().st_size for path in folder.glob("*.spool"))
+        for folder in spool.iterdir()
+        if folder.is_dir()
+    }
 
 
 def span_rows(settings: Settings, *, application: bool) -> Iterator[Row]:

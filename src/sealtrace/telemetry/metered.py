@@ -1,4 +1,4 @@
-"""A store that tells the metrics how its uploads fared."""
+"""A store that tells the metrics, and other processes, how its uploads fared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .metrics import Metrics
 
 if TYPE_CHECKING:
-    from ..vault import ObjectInfo, Store
+    from ..vault import ObjectInfo, Store, TroubleFile
 
 __all__ = ["MeteredStore"]
 
@@ -20,11 +20,13 @@ class MeteredStore:
     Args:
         store: What stores.
         metrics: What is told.
+        trouble: What is told of failures.
     """
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
+    def __init__(self, store: Store, metrics: Metrics, trouble: TroubleFile | None = None) -> None:
         self._store = store
         self._metrics = metrics
+        self._trouble = trouble
 
     @property
     def url(self) -> str:
@@ -38,8 +40,13 @@ class MeteredStore:
         try:
             self._store.put(key, data, sha256=sha256)
         except BaseException as error:
-            error_type = type(error).__name__
+            error_type = getattr(error, "reason", None) or type(error).__name__
+            if self._trouble is not None:
+                self._trouble.failed(error)
             raise
+        else:
+            if self._trouble is not None:
+                self._trouble.worked()
         finally:
             self._metrics.stored(time.perf_counter() - started, len(data), error_type)
 

@@ -51,7 +51,10 @@ OBSERVED: Final = {
     "sealtrace.queue.events": (False, "{event}", "Events that wait in memory"),
     "sealtrace.queue.bytes": (False, "By", "Payload bytes that wait in memory to be redacted"),
     "sealtrace.spool.bytes": (False, "By", "Redacted bytes that wait for the vault"),
-    "sealtrace.payloads.dropped": (True, "{payload}", "Payloads dropped because the queue was full"),
+    "sealtrace.vault.records.waiting": (False, "{record}", "Records that are not wholly stored"),
+    "sealtrace.vault.failing": (False, "1", "1 while the vault takes nothing, else 0"),
+    "sealtrace.vault.records.recovered": (True, "{record}", "Records of dead processes stored from the spool"),
+    "sealtrace.payloads.dropped": (True, "{payload}", "Payloads dropped because the queue or the spool was full"),
     "sealtrace.events.lost": (True, "{event}", "Events lost, envelope and all"),
     "sealtrace.attributes.refused": (True, "{attribute}", "Span attributes that the allow-list refused"),
     "sealtrace.failures": (True, "{failure}", "Failures of sealtrace's own that the run did not see"),
@@ -95,7 +98,7 @@ class Metrics:
         Args:
             seconds: How long it took.
             size: Bytes of the object.
-            error_type: Class name of the error, None where the object is stored.
+            error_type: What the store calls the error, or its class name; None where the object is stored.
         """
         attributes = {"error.type": error_type} if error_type is not None else {}
         self._instruments.upload.record(seconds, attributes)
