@@ -73,9 +73,7 @@ def _block(client: Any, bucket: BucketView) -> str:
     # Ceph 16 takes any put for one with a public ACL.
     wanted["BlockPublicAcls"] = False
     _step(client, "put_public_access_block", bucket, {"PublicAccessBlockConfiguration": wanted})
-    return (
-        "set, but for BlockPublicAcls, with which this server refuses every put; public ACLs are ignored"
-    )
+    return "set, but for BlockPublicAcls, with which this server refuses every put; public ACLs are ignored"
 
 
 def create_roles(store: S3Store, settings: Settings, principal: str) -> list[tuple[str, str]]:
