@@ -138,6 +138,10 @@ def test_the_page_of_a_run(client: TestClient, demo: Demo) -> None:
         assert (panel["data-seq"], panel["data-record"]) == (str(event.seq), event.record_id)
         (here,) = [line for line in found.of("li") if "here" in line.get("class", "").split()]
         assert "line" in here["class"]
+        (current,) = [
+            link for link in found.of("a") if "go" in link.get("class", "").split() and "aria-current" in link
+        ]
+        assert current["data-seq"] == str(event.seq)
     for word in ("Support desk demo", "complete", "1,749 in, 140 out", "2 CARD, 2 EMAIL"):
         assert word in found.text
 

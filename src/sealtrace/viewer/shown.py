@@ -63,9 +63,10 @@ class Page:
         line = self.rail.line_of(self.current)
         return next((index for index, other in enumerate(self.lines) if other is line), None)
 
-    def is_open(self, line: Line) -> bool:
-        """Whether the line has the event that is open."""
-        return self.current is not None and self.rail.line_of(self.current) is line
+    def is_open(self, event: RunEvent) -> bool:
+        """Whether it is the event that is open."""
+        current = self.current
+        return current is not None and (event.seq, event.record_id) == (current.seq, current.record_id)
 
 
 def run_body(page: Page, selected: Child) -> Html:
@@ -250,11 +251,11 @@ def _scale(axis: Axis) -> Html:
 
 def _row(page: Page, line: Line) -> Html:
     node = line.node
-    here = page.is_open(line)
+    here = any(page.is_open(event) for event in line.events)
     return tag(
         "li",
-        tag("span", _numbers(line, page.links), class_="numbers"),
-        tag("span", _label(line, page.links), list(_marks(line)), class_=f"what d{min(line.depth, _DEEPEST)}"),
+        tag("span", _numbers(line, page), class_="numbers"),
+        tag("span", _label(line, page), list(_marks(line)), class_=f"what d{min(line.depth, _DEEPEST)}"),
         tag("span", f"{node.tokens[0]:,}+{node.tokens[1]:,}" if node.tokens and any(node.tokens) else None,
             class_="tokens", title="input and output tokens" if node.tokens else None),
         _costs(page, line),
@@ -281,21 +282,22 @@ def _kind(line: Line) -> str:
     return line.node.kind if line.node.kind in _KINDS else "span"
 
 
-def _numbers(line: Line, links: Links) -> list[Child]:
+def _numbers(line: Line, page: Page) -> list[Child]:
     """The numbers of its events; the first is the label's own, the others lead to theirs."""
     shown: list[Child] = []
     for event in line.events:
         number = f"#{event.seq}"
         if shown:
             words = f"{line.node.label[:160]}, event {event.seq}"
-            shown += [" ", tag("a", number, href=links.event(event), class_="go", data_seq=event.seq,
-                               data_record=event.record_id, aria_label=words)]  # fmt: skip
+            shown += [" ", tag("a", number, href=page.links.event(event), class_="go", data_seq=event.seq,
+                               data_record=event.record_id, aria_label=words,
+                               aria_current="true" if page.is_open(event) else None)]  # fmt: skip
         else:
             shown.append(tag("span", number, aria_hidden="true"))
     return shown
 
 
-def _label(line: Line, links: Links) -> Html:
+def _label(line: Line, page: Page) -> Html:
     label = line.node.label[:160] or line.node.kind
     who = line.agent[:60] if line.agent and line.agent not in label else None
     name = [tag("span", label, class_="name"), [" ", tag("small", who, class_="who")] if who else None]
@@ -303,8 +305,8 @@ def _label(line: Line, links: Links) -> Html:
         return tag("span", name, class_="label")
     first = line.events[0]
     number = tag("span", f", event {first.seq}", class_="unseen")
-    return tag("a", name, number, href=links.event(first), class_="go label", data_seq=first.seq,
-               data_record=first.record_id)  # fmt: skip
+    return tag("a", name, number, href=page.links.event(first), class_="go label", data_seq=first.seq,
+               data_record=first.record_id, aria_current="true" if page.is_open(first) else None)  # fmt: skip
 
 
 def _marks(line: Line) -> Iterator[Child]:
