@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 from ..run.findings import facts, items
@@ -22,6 +23,8 @@ _NAME: Final = 200
 """Characters of a field's name that are shown."""
 
 _DEEPEST: Final = 12
+_LARGEST: Final = 3_000
+"""Parts of a value that are laid out one by one; a value of more is shown as JSON."""
 
 
 def pretty(text: str) -> Html:
@@ -39,8 +42,24 @@ def as_json(found: Any) -> Html:
     return tag("div", tag("pre", text[:_LONGEST_JSON], class_="json"), cut, class_="content")
 
 
-def value(found: Any, depth: int = 0) -> Html:
+def value(found: Any) -> Html:
     """Any value: objects as lists of names, arrays as numbered lists, JSON inside of text opened up."""
+    return as_json(found) if _is_large(found) else _value(found, 0)
+
+
+def _is_large(found: Any) -> bool:
+    waiting, count = [found], 0
+    while waiting and count <= _LARGEST:
+        item = waiting.pop()
+        count += 1
+        if isinstance(item, dict):
+            waiting += facts(item).values()
+        elif isinstance(item, list):
+            waiting += items(item)
+    return count > _LARGEST
+
+
+def _value(found: Any, depth: int) -> Html:
     if isinstance(found, str):
         inner = _embedded(found)
         return as_json(inner) if inner is not None else pretty(found)
@@ -53,14 +72,14 @@ def value(found: Any, depth: int = 0) -> Html:
 
 def _object(found: dict[str, Any], depth: int) -> Html:
     shown = list(found.items())[:_MOST]
-    rows = [tag("div", tag("dt", name[:_NAME]), tag("dd", value(item, depth + 1))) for name, item in shown]
+    rows = [tag("div", tag("dt", name[:_NAME]), tag("dd", _value(item, depth + 1))) for name, item in shown]
     return join([tag("dl", rows, class_="fields"), _more(len(found))])
 
 
 def _array(found: list[Any], depth: int) -> Html:
     if all(item is None or isinstance(item, int | float) for item in found):
         return join([tag("code", json.dumps(found[:_MOST]), class_="plain"), _more(len(found))])
-    entries = [tag("li", value(item, depth + 1)) for item in found[:_MOST]]
+    entries = [tag("li", _value(item, depth + 1)) for item in found[:_MOST]]
     return join([tag("ol", entries, class_="array"), _more(len(found))])
 
 
@@ -74,7 +93,9 @@ def _embedded(text: str) -> Any:
     if text[:1] not in ("{", "[") or len(text) > _LONGEST_JSON:
         return None
     try:
-        found = json.loads(text, object_pairs_hook=_unique)
+        found = json.loads(
+            text, object_pairs_hook=_unique, parse_float=_exact(float), parse_int=_exact(int), parse_constant=_refused
+        )
     except (ValueError, RecursionError):
         return None
     return found if _sane(found) else None
@@ -93,6 +114,22 @@ def _sane(found: Any) -> bool:
         if not level:
             return True
     return False
+
+
+def _exact(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Reads a number that is written again as it was: 1.10 and 1e400 are better shown as they are."""
+
+    def read(text: str) -> Any:
+        number = kind(text)
+        if repr(number) != text:
+            raise ValueError("the number would change")
+        return number
+
+    return read
+
+
+def _refused(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
