@@ -94,6 +94,10 @@ class Gateway:
         self._admin(
             "role-policy", "put", f"--role-name={name}", "--policy-name=p", f"--policy-doc={json.dumps(policy)}"
         )
+        return self.taken(name)
+
+    def taken(self, name: str) -> dict[str, str]:
+        """Short-lived credentials of a role that is there."""
         given = self.client(service="sts").assume_role(RoleArn=f"arn:aws:iam:::role/{name}", RoleSessionName="test")
         found = given["Credentials"]
         return {
