@@ -253,6 +253,7 @@ def test_a_long_run_comes_in_pieces(tmp_path: Path, visit: Visit) -> None:
         piece = Page(client.get(f"/runs/{RUN}/lines?line={part['data-line']}").text)
         lines = [line for line in piece.of("li") if "line" in line.get("class", "").split()]
         assert len(lines) == int(part["data-count"])
+        assert [line for line in lines if "here" in line["class"].split()] == []
         shown += [int(link["data-seq"]) for link in piece.of("a") if "go" in link.get("class", "").split()]
     assert sorted(shown) == [event.seq for event in made.events]
     by_link = Page(client.get(f"/runs/{RUN}?line=0").text)

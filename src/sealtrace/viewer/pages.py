@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -112,7 +113,9 @@ class Pages:
     def lines(self, request: Request, visit: Visit) -> Response:
         """`/runs/{run_id}/lines?line=N`: the piece of the lines that holds the Nth."""
         found = self._opened(request, visit)
-        return HTMLResponse(document("lines", rail_piece(self._page_of(request, found))))
+        # Which event is open the page knows that asks; none is, as far as this piece goes.
+        piece = dataclasses.replace(self._page_of(request, found), current=None)
+        return HTMLResponse(document("lines", rail_piece(piece)))
 
     def event_json(self, request: Request, visit: Visit) -> Response:
         """`/runs/{run_id}/events/{seq}.json`: one event as it was stored."""

@@ -27,6 +27,9 @@
 
   // The run's page.
 
+  // A step asked for while an event is on its way: one is kept, so a key held down goes on, and stops when let go.
+  let nextStep = null;
+
   const openEvent = (() => {
     let going = null;
 
@@ -41,6 +44,7 @@
         if (given.has(name)) panel.searchParams.set(name, given.get(name));
       }
       if (going) going.stop();
+      nextStep = null;
       going = fetchPage(panel);
       const mine = going;
       const place = document.getElementById("open");
@@ -61,6 +65,7 @@
         if (remember === "replace") history.replaceState(null, "", url);
         offerCopy();
         markLine();
+        if (nextStep) step(nextStep);
       }).catch(() => location.assign(url));
       return true;
     };
@@ -98,13 +103,20 @@
     }
   };
 
-  const fetchLines = async (number) => {
+  const asked = new WeakMap();
+
+  // Fetches the piece of the list that a line is in, once; who asks again waits for the same answer.
+  const fetchLines = (number) => {
     const waiting = Array.from(document.querySelectorAll(".waiting")).find((one) => {
       const from = Number(one.dataset.line);
       return from <= number && number < from + Number(one.dataset.count);
     });
-    if (!waiting || waiting.dataset.asked) return;
-    waiting.dataset.asked = "yes";
+    if (!waiting) return Promise.resolve();
+    if (!asked.has(waiting)) asked.set(waiting, bringLines(waiting));
+    return asked.get(waiting);
+  };
+
+  const bringLines = async (waiting) => {
     const address = new URL(`${run.dataset.run}/lines`, location.origin);
     address.searchParams.set("line", waiting.dataset.line);
     if (run.dataset.wanted) address.searchParams.set("q", run.dataset.wanted);
@@ -127,6 +139,10 @@
   };
 
   const step = (name) => {
+    if (document.getElementById("open").hasAttribute("aria-busy")) {
+      nextStep = name;
+      return;
+    }
     const link = document.querySelector(`#open a.step.${name}`);
     if (link) openEvent(link.href, "replace");
   };
