@@ -23,8 +23,8 @@ from typing import Any, Final
 
 __all__ = ["fresh_lock", "watch", "whole_at_fork"]
 
-_FORK_WAITS: Final = 5.0
-"""Seconds a fork waits at most for what must be whole: importing boto3 takes one or two."""
+_FORK_WAITS: Final = 30.0
+"""Seconds a fork waits at most for what must be whole: importing boto3 takes one or two, many on a busy machine."""
 
 _locks: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 

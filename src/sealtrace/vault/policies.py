@@ -85,7 +85,8 @@ ROLES: Final = {"writer": writer_policy, "reader": reader_policy, "custodian": c
 
 def trust(principal: Any) -> Document:
     """Who may take a role."""
-    return _document([{"Effect": "Allow", "Principal": {"AWS": principal}, "Action": "sts:AssumeRole"}])
+    # A list, since Ceph takes a single action for no action.
+    return _document([{"Effect": "Allow", "Principal": {"AWS": principal}, "Action": ["sts:AssumeRole"]}])
 
 
 def key_arn(key: str | None) -> str | None:
