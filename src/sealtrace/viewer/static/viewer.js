@@ -211,11 +211,12 @@
     if (openEvent(link.href, "push")) event.preventDefault();
   });
 
+  // First, for it makes the pieces that are still to come as high as they will be.
+  if (run || list) document.documentElement.dataset.keys = "ready";
   if (run) {
     window.addEventListener("popstate", () => { if (!openEvent(location.href, null)) location.reload(); });
     offerCopy();
     fetchOnSight();
     markLine();
   }
-  if (run || list) document.documentElement.dataset.keys = "ready";
 })();
