@@ -42,5 +42,6 @@ def shelved(folder: Path) -> Shelf:
 @pytest.fixture(scope="session")
 def viewer(folder: Path, shelved: Shelf) -> Iterator[Viewer]:
     """The viewer, on a loopback port of its own."""
-    with serving(folder, shelved.vault, shelved.telemetry) as running:
+    env = {"SEALTRACE_REPORTS": str(shelved.reports)}
+    with serving(folder, shelved.vault, shelved.telemetry, env=env) as running:
         yield running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import time
@@ -21,6 +22,8 @@ import sealtrace
 from run.halves import span, spans_of, write_otlp
 from sealtrace.cli._demo_agent import run_support_desk
 from sealtrace.event import Kind, RunEvent, new_record_id, timestamp
+from sealtrace.replay.kept import Shelf as Reports
+from sealtrace.replay.report import Report
 from sealtrace.settings import Settings
 from sealtrace.telemetry import OTLPFileSpanExporter
 from sealtrace.vault import VaultWriter
@@ -30,6 +33,8 @@ from vault.records import Conversation, header, shared
 from .hostile import PAYLOADS
 
 DAY = 86_400 * 10**9
+
+_CHANGED = {"_REFUNDS": "You refund orders of Halcyon Kitchen. Ask a colleague before you refund."}
 
 _ATTRIBUTES = (
     "gen_ai.agent.name",
@@ -259,18 +264,26 @@ class Shelf:
         telemetry: The source's address.
         whole: Recorded by the SDK; complete.
         again: The same agents once more; complete.
+        changed: They once more, one of them told something else; complete.
         expired: Its payloads are past their time.
         partial: Its process died: no manifest.
         spans_only: No payload was ever stored.
+        reports: Directory of kept reports of reruns.
+        diverged: Name of the report of a rerun that came out differently.
+        same: Name of the report of one that did not.
     """
 
     vault: str
     telemetry: str
     whole: str
     again: str
+    changed: str
     expired: str
     partial: str
     spans_only: str
+    reports: Path
+    diverged: str
+    same: str
 
 
 def shelf(folder: Path, **settings: Any) -> Shelf:
@@ -278,6 +291,8 @@ def shelf(folder: Path, **settings: Any) -> Shelf:
     vault, traces = (folder / "vault").as_uri(), folder / "traces.jsonl"
     whole = record(run_support_desk, vault, OTLPFileSpanExporter(traces), **settings)
     again = record(run_support_desk, vault, OTLPFileSpanExporter(traces), **settings)
+    with told(**_CHANGED):
+        changed = record(run_support_desk, vault, OTLPFileSpanExporter(traces), **settings)
     store = LocalStore(folder / "vault")
     expired = Conversation(3, run_id=f"trace_{'e1' * 16}")
     past = time.time_ns() - 60 * DAY
@@ -297,4 +312,36 @@ def shelf(folder: Path, **settings: Any) -> Shelf:
     write_otlp(more, spans)
     with traces.open("a", encoding="utf-8") as out:
         out.write(more.read_text(encoding="utf-8"))
-    return Shelf(vault, f"otlp+{traces.as_uri()}", whole, again, expired.run_id, partial.run_id, lost.run_id)
+    telemetry = f"otlp+{traces.as_uri()}"
+    kept = Reports(folder / "reports", days=7)
+    diverged, same = (kept.keep(rerun(whole, vault, telemetry, **texts)) for texts in (_CHANGED, {}))
+    return Shelf(
+        vault,
+        telemetry,
+        whole,
+        again,
+        changed,
+        expired.run_id,
+        partial.run_id,
+        lost.run_id,
+        folder / "reports",
+        diverged,
+        same,
+    )
+
+
+def rerun(run_id: str, vault: str, telemetry: str, **texts: str) -> Report:
+    """Run the support desk again on its record, with some of its texts changed; what came of it."""
+    run = sealtrace.load(run_id, vault=vault, telemetry=telemetry)
+    with told(**texts), contextlib.suppress(sealtrace.ReplayDiverged), sealtrace.rerun(run) as session:
+        asyncio.run(run_support_desk(run_id))
+    return session.report
+
+
+@contextlib.contextmanager
+def told(**texts: str) -> Iterator[None]:
+    """The support desk with other texts, by the names they have in its module."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, text in texts.items():
+            patch.setattr(f"sealtrace.cli._demo_agent.{name}", text)
+        yield

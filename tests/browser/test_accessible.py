@@ -38,8 +38,11 @@ _PAGES: dict[str, Callable[[Shelf], str]] = {
     "compare form": lambda shelf: "/compare",
     "same": lambda shelf: f"/compare?a={shelf.whole}&b={shelf.again}",
     "different": lambda shelf: f"/compare?a={shelf.whole}&b={shelf.partial}",
+    "changed": lambda shelf: f"/compare?a={shelf.whole}&b={shelf.changed}",
     "not found": lambda shelf: f"/runs/trace_{'0' * 32}",
     "reruns": lambda shelf: "/reruns",
+    "diverged": lambda shelf: f"/reruns/{shelf.diverged}",
+    "rerun as recorded": lambda shelf: f"/reruns/{shelf.same}",
 }
 
 
@@ -100,7 +103,7 @@ def test_narrow_windows(tinted: Browser, viewer: Viewer, shelved: Shelf, width: 
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     tinted.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        for page in ("list", "model call", "tool", "different"):
+        for page in ("list", "model call", "tool", "different", "reruns", "diverged"):
             tinted.open(viewer.url + _PAGES[page](shelved))
             over = tinted.script(
                 "const { scrollWidth, clientWidth } = document.documentElement; return scrollWidth - clientWidth"

@@ -13,6 +13,10 @@ from typer.testing import CliRunner
 import sealtrace
 from run.halves import write_otlp
 from sealtrace.cli import app
+from sealtrace.event import Kind
+from sealtrace.replay.cause import Cause
+from sealtrace.replay.kept import Shelf as Reports
+from sealtrace.replay.report import Divergence, Fate, Mode, Outcome, Receipt, Report, Step, Surface
 from sealtrace.run import Run
 from sealtrace.telemetry import OTLPFileSpanExporter
 from sealtrace.vault.stores import LocalStore
@@ -166,6 +170,35 @@ def test_compared(browser: Browser, den: Den, den_viewer: Viewer, folder: Path) 
     browser.open(out.as_uri())
     assert "DIFFERENT" in browser.text
     assert browser.trouble() == []
+
+
+def test_a_report_of_a_rerun(browser: Browser, den: Den, folder: Path) -> None:
+    """A kept report with something hostile in each of its fields is text, on the page and in the list."""
+    steps = tuple(
+        Step(text, seq, Kind.TOOL_CALL, Fate.UNUSED if seq else Fate.DIVERGED, text, text, text)
+        for seq, text in enumerate(SMALL)
+    )
+    same, other = {text: text for text in SMALL}, dict.fromkeys(SMALL, "x")
+    for number, text in enumerate(SMALL[:: len(SMALL) // 12]):
+        report = Report(
+            run_id=den.forged, mode=Mode.RERUN, outcome=Outcome.DIVERGED, later=3, matched=2, total=len(SMALL),
+            by_kind=2,
+            receipt=Receipt({text: Surface(4, 3, 2, 1, 1)}, {text: 2}, {text: 3}), ignored={text: 1}, reason=text,
+            notes=tuple(SMALL), steps=steps[number:], divergence=Divergence(
+                Cause.CONFIG, Kind.TOOL_CALL, text, text, 1, text, 0, text, text, f"$.{text}", same, other
+            ),
+        )  # fmt: skip
+        name = Reports(folder / "hostile-reports", days=7).keep(report)
+    with serving(folder, den.vault, env={"SEALTRACE_REPORTS": str(folder / "hostile-reports")}) as viewer:
+        browser.open(f"{viewer.url}/reruns")
+        links = [str(link.get_attribute("href")) for link in browser.all("td a")]
+        assert len(links) >= 12
+        assert any(link.endswith(name) for link in links)
+        for link in links:
+            browser.open(link)
+            text = browser.script("return document.body.textContent")
+            assert missing([same, SMALL], text) == []
+            assert browser.trouble() == []
 
 
 @pytest.mark.parametrize("which", ["forged", "recorded"])

@@ -156,6 +156,15 @@ def _said(item: dict[str, Any]) -> Any:
     return content or item.get("arguments") or item.get("output")
 
 
+def test_keys_pressed_fast_are_not_lost(browser: Browser, viewer: Viewer, run: Run) -> None:
+    """Two presses while the first event is still on its way go two events on, and back again."""
+    browser.open(viewer.run(run.id, 0))
+    browser.press("jj")
+    goes_to(browser, 2)
+    browser.press("kk")
+    goes_to(browser, 0)
+
+
 def test_a_deep_link_opens_its_event(browser: Browser, viewer: Viewer, run: Run) -> None:
     """An address with `?event=` opens that event, in the list as in the panel, and after a reload still does."""
     for event in run.events:
