@@ -14,6 +14,7 @@ from sealtrace.keys import Keys
 from sealtrace.redaction import Policy, Redactor
 from sealtrace.redaction.detector import Detector, Span
 from sealtrace.redaction.detectors import built_in
+from sealtrace.redaction.engines import build_engine
 
 _CASES = int(os.environ.get("SEALTRACE_GENERATED_CASES", "1500"))
 
@@ -55,6 +56,26 @@ def test_every_detector_finds_something_in_them(monkeypatch: pytest.MonkeyPatch)
     # Numbers are told apart without a match: by their kinds.
     assert {detector.name for detector in built_in("strict")} - found <= {"number"}
     assert {"CARD", "IBAN", "SSN", "PHONE", "MEDIA", "REMEMBERED", "NAME", "MEDICAL"} <= kinds
+
+
+@pytest.mark.parametrize("engine", ["anchors", "hyperscan"])
+def test_each_string_is_searched_for_itself(engine: str) -> None:
+    """Strings are searched many at a time; what is found in one never depends on those beside it."""
+    if engine == "hyperscan":
+        pytest.importorskip("hyperscan", reason="hyperscan is not installed")
+    searched = build_engine(Policy.model_validate({"engine": engine}))
+    if engine == "hyperscan":
+        searched._engines[0].wait()  # type: ignore[attr-defined]
+    payloads = Payloads(7)
+    for _ in range(150):
+        texts = [payloads._text().replace("\x00", " ") for _ in range(30)]
+        alone: set[tuple[int, int, str]] = set()
+        begins = 0
+        for text in texts:
+            alone |= {(begins + start, begins + end, kind) for start, end, kind, _ in searched.find(text)}
+            begins += len(text) + 1
+        together = {(start, end, kind) for start, end, kind, _ in searched.find("\x00".join(texts))}
+        assert together == alone
 
 
 def test_a_property_that_does_not_hold_is_noticed_and_cut_down() -> None:

@@ -232,6 +232,14 @@ def test_keys_are_redacted_and_stay_distinct() -> None:
     assert all("jane" not in key.lower() for key in safe)
 
 
+def test_a_key_that_was_redacted_means_what_it_meant() -> None:
+    """A surrogate in a key does not make the key's value sensitive the second time."""
+    redactor = _redactor(Policy(style="surrogate"))
+    once = redactor.redact({"host, ssn, 6 0 1 1 8 9 4 5 5 9 6 1 4 8 1 3": "x y"})
+    assert once.counts == {"CARD": 1}
+    assert redactor.redact(once.value).counts == {}
+
+
 def test_schemas_of_sensitive_fields_are_not_values() -> None:
     """A tool's parameter schema names `email` without holding one."""
     schema = {

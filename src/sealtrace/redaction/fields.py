@@ -106,7 +106,8 @@ def kind_of_field(name: str) -> str | None:
 def _judged(name: str) -> str | None:
     plain = "".join(c for c in unicodedata.normalize("NFKD", _CAMEL.sub("_", name)) if not unicodedata.combining(c))
     parts = _PARTS.findall(unicodedata.normalize("NFC", plain).casefold())
-    if len(parts) > 1 and parts[-1].isdigit() and parts[-1] not in {"1", "2"}:
+    # A number so long is a value, perhaps one that redaction wrote: it must not lend the name a meaning it had not.
+    if len(parts) > 1 and parts[-1].isdigit() and parts[-1] not in {"1", "2"} and len(parts[-1]) < 13:
         parts.pop()
     for count in range(min(len(parts), 5), 0, -1):
         word = "".join(parts[-count:])

@@ -144,7 +144,8 @@ def _field_in_text(text: str, start: int, end: int) -> Iterable[Span]:
     colon = text.rfind(":", 0, start - 1)
     close = colon - 2 if text[colon - 1] == " " else colon - 1
     before = text[close - 64 if close > 64 else 0 : close]
-    kind = _kind_named(before[max(before.rfind('"'), before.rfind("'")) + 1 :])
+    opening = max(before.rfind('"'), before.rfind("'"))
+    kind = _kind_named(before[opening + 1 :]) if opening >= 0 else None
     if kind is None:
         return ()
     value = text[start:end]
