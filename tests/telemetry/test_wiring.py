@@ -67,3 +67,33 @@ def test_genai_metrics_setting(global_meter: Meter, tmp_path: Path) -> None:
     """`genai_metrics=False` leaves the conventions' metrics to another instrumentation."""
     _run(tmp_path / "vault", genai_metrics=False)
     assert [name for name in global_meter.points() if name.startswith("gen_ai.")] == []
+
+
+def test_a_vault_that_takes_nothing_is_in_the_metrics(
+    global_meter: Meter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While nothing can be stored, that, why, and what waits are measured; what had no room is counted as dropped."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    sealtrace.instrument(
+        "s3://payloads",
+        tracer_provider=TracerProvider(),
+        endpoint_url="http://127.0.0.1:9",
+        region="us-east-1",
+        max_attempts=1,
+        exit_timeout=0.1,
+        spool=tmp_path / "spool",
+        spool_bytes=65_536,
+    )
+    for _ in range(8):
+        asyncio.run(run_support_desk(gen_trace_id()))
+    assert not sealtrace.flush()
+    points = global_meter.points()
+    assert points["sealtrace.vault.failing"] == [({}, 1)]
+    assert points["sealtrace.vault.records.waiting"] == [({}, 8)]
+    assert points["sealtrace.vault.records.recovered"] == [({}, 0)]
+    assert points["sealtrace.spool.bytes"][0][1] >= 65_536
+    assert points["sealtrace.payloads.dropped"][0][1] > 0
+    assert {labels["error.type"] for labels, _ in points["sealtrace.vault.upload.duration"]} == {
+        "EndpointConnectionError"
+    }
