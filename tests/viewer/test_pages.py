@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 import re
 import time
@@ -15,8 +16,15 @@ from starlette.testclient import TestClient
 
 from replay.handmade import Conversation as Talk
 from run.halves import RUN, Conversation, spans_of, write_otlp
-from sealtrace.errors import RecordDamaged, TelemetryError, VaultDenied, VaultUnavailable
-from sealtrace.event import Kind, RunEvent, new_record_id
+from sealtrace.errors import (
+    ObjectNotFound,
+    PayloadExpired,
+    RecordDamaged,
+    TelemetryError,
+    VaultDenied,
+    VaultUnavailable,
+)
+from sealtrace.event import Kind, RunEvent, canonical_run_id, new_record_id
 from sealtrace.settings import Settings
 from sealtrace.vault import VaultWriter
 from sealtrace.vault.stores import LocalStore
@@ -37,6 +45,12 @@ def client(demo: Demo, visit: Visit) -> TestClient:
 def seqs(demo: Demo, kind: Kind) -> list[int]:
     """Numbers of the run's events of a kind."""
     return [event.seq for event in demo.run.events if event.kind is kind]
+
+
+def found_order(demo: Demo) -> int:
+    """Number of the result of the tool that was called first; which of two parallel tools ends first is chance."""
+    results = [event for event in demo.run.events if event.kind is Kind.TOOL_RESULT]
+    return next(event.seq for event in results if event.payload["tool"] == "find_order")
 
 
 # the list
@@ -121,6 +135,16 @@ def test_a_run_that_is_named_whole(client: TestClient, demo: Demo, named: str, a
     end = client.get(answer.headers["location"], follow_redirects=True)
     assert end.status_code == 200
     assert demo.run.id in end.text
+
+
+def test_an_id_of_ones_own(tmp_path: Path, visit: Visit) -> None:
+    """A run that was given an id of another form is found by it, and by nothing like it."""
+    made = Conversation(1, run_id=canonical_run_id("order 4711"))
+    made.store(LocalStore(tmp_path / "v"))
+    client = visit(Settings(vault=(tmp_path / "v").as_uri()))
+    answer = client.get("/runs?q=order+4711")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{made.run_id}")
+    assert client.get("/runs?q=order+4712").status_code == 200
 
 
 # a run
@@ -208,7 +232,7 @@ def test_lines_narrowed_down(client: TestClient, demo: Demo) -> None:
     lines = [line for line in found.of("li") if "line" in line.get("class", "").split()]
     assert len(lines) == 3
     steps = [link["href"] for link in found.of("a") if "step" in link.get("class", "").split()]
-    assert steps == [f"/runs/{demo.run.id}?event=8&q=execute_tool"]
+    assert steps == [f"/runs/{demo.run.id}?event={found_order(demo)}&q=execute_tool"]
     nothing = client.get(f"/runs/{demo.run.id}?q=nothing+such")
     assert nothing.status_code == 200
     assert "No line holds these words" in nothing.text
@@ -502,7 +526,7 @@ def test_a_run_of_spans_alone(demo: Demo, visit: Visit) -> None:
 def test_a_link_into_an_event_that_only_the_vault_has(demo: Demo, visit: Visit) -> None:
     """Without a source, the same link opens the same event."""
     client = visit(Settings(vault=demo.vault))
-    answer = client.get(f"/runs/{demo.run.id}?event=8")
+    answer = client.get(f"/runs/{demo.run.id}?event={found_order(demo)}")
     assert "Aurora 3" in answer.text
     assert "tool_call find_order" in answer.text
 
@@ -543,3 +567,48 @@ def test_an_encrypted_record(tmp_path: Path, visit: Visit) -> None:
     erased = visit(settings).get(f"/runs/{RUN}?event=2")
     assert erased.status_code == 200
     assert "payload erased" in erased.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        (VaultDenied("the key may not be used"), 403, "may not read this: the key may not be used"),
+        (ObjectNotFound("it was deleted"), 404, "not there any more: it was deleted"),
+        (PayloadExpired("it expired just now"), 410, "it expired just now"),
+        (RecordDamaged("the bytes are not the ones that were stored"), 502, "not the ones that were stored"),
+        (VaultUnavailable("the bucket does not answer"), 503, "does not answer"),
+    ],
+)
+def test_a_payload_that_cannot_be_read_when_it_is_opened(
+    demo: Demo, visit: Visit, error: Exception, status: int, says: str
+) -> None:
+    """The run is shown, the event says why its payload is not, and a program gets the status."""
+
+    class Failing(LocalStore):
+        def get(self, key: str, *, start: int | None = None, length: int | None = None) -> bytes:
+            if length is not None and length > 1:
+                raise error
+            return super().get(key, start=start, length=length)
+
+    client = visit(Settings(telemetry=demo.telemetry), store=Failing(demo.folder))
+    answer = client.get(f"/runs/{demo.run.id}?event=5")
+    assert answer.status_code == 200
+    assert says in Page(answer.text).text
+    assert "execute_tool find_order" in answer.text
+    assert client.get(f"/runs/{demo.run.id}/events/5.json").status_code == status
+
+
+def test_runs_a_day_apart_are_said_to_be(tmp_path: Path, visit: Visit) -> None:
+    """Between the parts of a resumed run stands how long it waited."""
+    store = LocalStore(tmp_path / "v")
+    for hours, made in ((0, Conversation(1)), (30, Conversation(1)), (300, Conversation(1))):
+        later = dt.timedelta(hours=hours)
+        made.events = [
+            dataclasses.replace(event, ts=(dt.datetime.fromisoformat(event.ts) + later).isoformat())
+            for event in made.events
+        ]
+        started = (dt.datetime(2026, 12, 1, 9, 30, tzinfo=dt.UTC) + later).isoformat()
+        made.store(store, started_at=started, ended_at=started)
+    text = visit(Settings(), store=store).get(f"/runs/{RUN}").text
+    assert "30.0 h later" in text
+    assert "11.2 days later" in text

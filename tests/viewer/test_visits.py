@@ -8,12 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from sealtrace.errors import SettingsError
 from sealtrace.vault import audit_lines
 from sealtrace.vault.stores import LocalStore
 from sealtrace.viewer.app import create_app
+from sealtrace.viewer.visits import Visits
 
 from .conftest import HOST, Demo
 
@@ -227,3 +229,26 @@ def test_behind_a_proxy_with_tls(demo: Demo, visit: Visit) -> None:
     own = visit(demo.settings(), token=TOKEN, scheme="https", base_url="https://127.0.0.1:8765")
     sent = {**fields(own.get("/runs")), "token": TOKEN}
     assert own.post("/login", data=sent, headers={"Origin": HOST}).status_code == 403
+
+
+def test_a_visit_ends(demo: Demo) -> None:
+    """After twelve hours a visitor is asked again, and of a thousand the one that came first is forgotten."""
+    now = [0.0]
+    visits = Visits(TOKEN, clock=lambda: now[0])
+
+    def known(identifier: str) -> bool:
+        headers = [(b"cookie", f"{visits.cookie}={identifier}".encode())]
+        return visits.of(Request({"type": "http", "headers": headers})).admitted
+
+    stranger = visits.of(Request({"type": "http", "headers": []}))
+    assert not stranger.admitted
+    first = visits.admit(stranger)
+    assert known(first.id)
+    now[0] = 12 * 3600 - 1
+    assert known(first.id)
+    now[0] = 12 * 3600 + 1
+    assert not known(first.id)
+    first = visits.admit(stranger)
+    for _ in range(1_000):
+        visits.admit(stranger)
+    assert not known(first.id)

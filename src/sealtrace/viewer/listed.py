@@ -12,7 +12,7 @@ from ..run.text import duration
 from ..telemetry.sources import RunQuery
 from .html import Child, Html, tag
 
-__all__ = ["Asked", "asked_for", "runs_body"]
+__all__ = ["Asked", "asked_for", "fits", "runs_body"]
 
 _LIMIT: Final = 50
 _MOST: Final = 1_000
@@ -66,7 +66,7 @@ def runs_body(asked: Asked, rows: list[RunRow], places: str, *, services: bool, 
         services: Whether the place knows services.
         trouble: Why nothing could be looked up.
     """
-    fitting = [row for row in rows if _has(row, asked.text)]
+    fitting = [row for row in rows if fits(row, asked.text)]
     return tag(
         "div",
         tag("h1", "Runs"),
@@ -79,7 +79,8 @@ def runs_body(asked: Asked, rows: list[RunRow], places: str, *, services: bool, 
     )
 
 
-def _has(row: RunRow, wanted: str) -> bool:
+def fits(row: RunRow, wanted: str) -> bool:
+    """Whether any word of a row holds the given one, in either case."""
     words = (row.run_id, row.trace_id or "", row.workflow or "", row.status, *row.agents, *row.tools)
     return any(wanted.casefold() in word.casefold() for word in words)
 

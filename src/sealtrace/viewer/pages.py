@@ -10,14 +10,14 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from ..errors import ObjectNotFound, RunNotFound, SettingsError, TelemetryError, VaultDenied, VaultError
+from ..errors import ObjectNotFound, RunNotFound, SealtraceError, SettingsError, TelemetryError, VaultDenied, VaultError
 from ..event import Kind, RunEvent, canonical_run_id
 from ..run import parse_reference
 from ..run.findings import NO_PAYLOAD, items
 from .html import Child, Html, document, join, page, tag
 from .library import Library, OpenRun, ReasonNeeded
 from .links import Links
-from .listed import asked_for, runs_body
+from .listed import asked_for, fits, runs_body
 from .panel import Read, panel
 from .problems import Refused, status_of
 from .rail import neighbours
@@ -60,7 +60,7 @@ class Pages:
 
     # lists
 
-    def runs(self, request: Request, visit: Visit) -> Response:  # noqa: ARG002 - every page has a visitor
+    def runs(self, request: Request, visit: Visit) -> Response:
         """`/runs`: a list, or straight to the run that was named whole."""
         given = request.query_params
         named = _named(given.get("q", ""))
@@ -77,8 +77,19 @@ class Pages:
                 rows = self._library.runs(asked.query, asked.limit)
             except (VaultError, TelemetryError, SettingsError) as error:
                 trouble, status = str(error), status_of(error)
+        if trouble is None and asked.text and not any(fits(row, asked.text) for row in rows):
+            own = self._by_own_id(asked.text, visit)
+            if own is not None:
+                return RedirectResponse(own, 303)
         body = runs_body(asked, rows, self._library.places, services=services, trouble=trouble)
         return self._shown("Runs", body, current="/runs", status=status)
+
+    def _by_own_id(self, text: str, visit: Visit) -> str | None:
+        """The address of the run that was given this id by whoever started it; None where there is none."""
+        try:
+            return Links(self._library.open(canonical_run_id(text), visit.reason).opened.run).run()
+        except SealtraceError:
+            return None
 
     def trace(self, request: Request, visit: Visit) -> Response:
         """`/traces/{trace_id}`: the run that is in this trace."""
@@ -130,7 +141,7 @@ class Pages:
         run_id = request.path_params["run_id"]
         _refuse_settings(request.query_params)
         if not _RUN.match(run_id):
-            words = "A run id is `trace_` and 32 hex digits; `sealtrace show` knows ids of your own, too."
+            words = "A run id is `trace_` and 32 hex digits. An id of your own is found by the search at /runs."
             raise Refused(400, words)
         return self._library.open(run_id, visit.reason)
 
@@ -166,6 +177,8 @@ class Pages:
         view = asked if asked in ("json", "whole") else "text"
         read = self._read(visit, found, event, shown.links, whole=view != "text")
         beside = self._read(visit, found, other, shown.links) if other is not None else None
+        if beside is not None and beside.asks is not None:  # one form is enough, and leads back to this event
+            beside = Read(beside.event, trouble="It is shown as soon as a reason has been given.")
         ways = [_step("← event", before, shown.links, "before"), " ", _step("event →", after, shown.links, "after")]
         steps = tag("nav", ways, class_="steps", aria_label="Event before and next event",
                     data_line=shown.position)  # fmt: skip
