@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import sealtrace
 from run.halves import write_otlp
 from sealtrace.cli import app
-from sealtrace.event import Kind
+from sealtrace.event import Kind, RunEvent
 from sealtrace.replay.cause import Cause
 from sealtrace.replay.kept import Shelf as Reports
 from sealtrace.replay.report import Divergence, Fate, Mode, Outcome, Receipt, Report, Step, Surface
@@ -92,7 +92,7 @@ def test_every_event_by_keyboard(browser: Browser, den: Den, den_viewer: Viewer,
     while len(shown) < len(run.events):
         seq, text = browser.until(lambda: _moved_on(browser, shown), f"j does not lead on from {len(shown)}")
         shown.add(seq)
-        if lost := missing(_shown_of(run.event(seq).payload), text):
+        if lost := missing(_shown_of(run.event(seq)), text):
             unseen[seq] = lost
         strange = browser.trouble() if len(shown) % 25 == 1 else browser.strange("#open")
         assert strange == [], f"at event {seq}"
@@ -100,12 +100,13 @@ def test_every_event_by_keyboard(browser: Browser, den: Den, den_viewer: Viewer,
     assert unseen == {}
 
 
-def _shown_of(payload: Any) -> Any:
-    """A payload without the earlier part of a long conversation, which a page folds away."""
-    if not isinstance(payload, dict) or not isinstance(payload.get("request"), dict):
-        return payload
-    request = payload["request"]
-    return {**payload, "request": {**request, "input": request["input"][-30:]}}
+def _shown_of(event: RunEvent) -> Any:
+    """An event's payload, of a conversation what was new in it: a page folds away the rest."""
+    new = event.digests.get("input_new")
+    if not isinstance(event.payload, dict) or not new:
+        return event.payload
+    request = event.payload["request"]
+    return {**event.payload, "request": {**request, "input": request["input"][-len(new) :]}}
 
 
 def _moved_on(browser: Browser, shown: set[int]) -> tuple[int, str] | None:

@@ -340,6 +340,7 @@ def test_a_reason_is_asked_for_and_kept(browser: Browser, shelved: Shelf, folder
         )
         browser.open(viewer.run(run.id, seq))
         assert "Aurora 3" not in browser.text
+        assert len(browser.all("input[name=reason]")) == 1
         browser.script("document.querySelector('input[name=reason]').focus()")
         browser.type("ticket 4711")
         browser.enter()
