@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import ssl
 import subprocess
 import sys
@@ -72,9 +73,12 @@ def test_a_port_that_is_free(demo: Demo) -> None:
             found = re.match(r"sealtrace viewer: (http://127\.0\.0\.1:\d+)/runs", process.stdout.readline())
             assert found is not None
             assert httpx.get(f"{found[1]}/healthz").text == "ok\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert process.stderr is not None
+            assert process.stderr.read() == ""
         finally:
-            process.terminate()
-            process.wait(20)
+            process.kill()
 
 
 def test_other_machines_come_by_tls_and_token(demo: Demo, tls: tuple[Path, Path], tmp_path: Path) -> None:
