@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import dataclasses
 import hashlib
+import importlib.util
 import json
 import os
 import random
@@ -67,6 +68,24 @@ _DEPTH: Final = 4
 _SECONDS: Final = 60.0
 
 
+_RULES: Final[dict[str, Any]] = {
+    "fields": [
+        {"path": "*.note", "action": "drop"},
+        {"path": "*.text", "action": "keep"},
+        {"path": "*.email", "action": "tag", "kind": "MAILBOX"},
+        {"path": "tool:pay.args.*", "action": "tag"},
+    ],
+    "overrides": [{"scope": "tool:pay", "profile": "balanced", "off": ["IP"], "media": "keep"}],
+}
+"""With a detector of one's own where there is an engine for it."""
+
+if any(importlib.util.find_spec(name) for name in ("re2", "regex")):
+    _RULES["detectors"] = [
+        {"name": "digits", "kind": "PIN", "pattern": "[0-9]{4}"},
+        {"name": "words", "kind": "WORD", "pattern": "secret|refund|(?P<value>é)[a-z ]"},
+    ]
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
     """What to run.
@@ -86,12 +105,13 @@ class Options:
     seed: int = 1
 
     def policies(self, engine: str | None = None) -> list[Policy]:
-        """The policies that cases take turns with."""
-        return [
-            Policy.model_validate({"profile": profile, "style": style, "engine": ENGINES[engine or self.engine]})
+        """The policies that cases take turns with: each profile and style, one of them with rules of its own."""
+        kinds = [
+            {"profile": profile, "style": style, "engine": ENGINES[engine or self.engine]}
             for profile in ([self.profile] if self.profile else ["strict", "balanced"])
             for style in ([self.style] if self.style else ["tag", "surrogate"])
         ]
+        return [Policy.model_validate(kind) for kind in [*kinds, kinds[0] | _RULES]]
 
 
 class Tally:
@@ -202,7 +222,7 @@ def _still_json(before: Any, after: Any, depth: int) -> bool:
         inner = json.loads(before, parse_constant=_refuse)
     except ValueError:
         return True
-    if PSEUDONYM.fullmatch(after) or _ANY_SURROGATE.fullmatch(after):
+    if after == "<DROPPED>" or PSEUDONYM.fullmatch(after) or _ANY_SURROGATE.fullmatch(after):
         return True
     try:
         safe = json.loads(after)

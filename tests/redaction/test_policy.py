@@ -229,8 +229,8 @@ def test_a_detector_of_ones_own(engine: str, monkeypatch: pytest.MonkeyPatch) ->
     redactor = _redactor(
         detectors=[{"name": "ticket", "kind": "TICKET", "pattern": "tck (?P<value>[0-9]{6})", "ignore_case": True}]
     )
-    safe = redactor.redact(["see TCK 123456 now", "é TCK 654321", "tck 12"]).value
-    assert [text.partition("<TICKET:")[0] for text in safe] == ["see TCK ", "é TCK ", "tck 12"]
+    safe = redactor.redact(["see TCK 123456 now", "é TCK 654321", "tck 12", "𝐣\ud83d TCK 654321"]).value
+    assert [text.partition("<TICKET:")[0] for text in safe] == ["see TCK ", "é TCK ", "tck 12", "𝐣\ud83d TCK "]
 
 
 def test_without_a_time_bound_a_users_pattern_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

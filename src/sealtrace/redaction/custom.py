@@ -8,6 +8,7 @@ in the text, or under `regex`, which gives up after a while; with neither it is 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from .policy import CustomDetector
 __all__ = ["CustomEngine"]
 
 _SECONDS: Final = 0.25
+_HALF: Final = re.compile(r"[\ud800-\udfff]")
 _RANK: Final = -1
 """A user's own detector is surer than any of ours."""
 
@@ -47,6 +49,8 @@ class CustomEngine:
         """
         del depth
         out: list[Found] = []
+        if not text.isascii():
+            text = _HALF.sub("\ufffd", text)  # RE2 reads UTF-8, which has no half of a pair
         for detector, pattern, bound in self._rules:
             group = pattern.groupindex.get("value", 0)  # re2 takes numbers only
             try:

@@ -73,7 +73,8 @@ class Whole:
 
     def _number(self, value: float, kind: str, counts: Counter[str], *, drop: bool) -> float:
         if drop:
-            counts[kind] += value != 0
+            if value:
+                counts[kind] += 1
             return type(value)(0)
         safe = self.around.number(kind, value)
         if safe != value:
