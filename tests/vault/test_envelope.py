@@ -98,6 +98,17 @@ def test_nothing_of_a_payload_is_in_the_vault_in_clear(tmp_path: Path, settings:
     assert secret not in _key_object(tmp_path).read_bytes()
 
 
+def test_a_record_without_payloads_has_no_key(tmp_path: Path, kms: KmsServer) -> None:
+    """Where nothing is encrypted KMS is not asked, and nothing is missing."""
+    store, run = local(tmp_path), Conversation(1)
+    writer = VaultWriter(store, Settings(envelope_key=f"kms:{kms.symmetric()}"), ruleset_hash="r")
+    for event in run.events:
+        writer.append(dataclasses.replace(event, payload=None, status=EventStatus.REDACTION_FAILED))
+    assert writer.seal(run.header()).objects == 1
+    assert not kms.calls
+    assert verify_run(reader(store, None), RUN).ok
+
+
 def test_an_event_is_one_ranged_read_more_than_its_key(tmp_path: Path, settings: Settings) -> None:
     """One event of a long record costs its manifest, its key and one member, whatever else the record holds."""
 
