@@ -19,6 +19,7 @@ class MemorySink:
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
         self.sealed: list[Record] = []
+        self.order: list[str] = []
         self.gate = threading.Event()
         self.gate.set()
         self.refuse_seals = 0
@@ -30,12 +31,14 @@ class MemorySink:
         if self.raises is not None:
             raise self.raises
         self.drafts.append(draft)
+        self.order.append("event")
 
     def seal(self, record: Record) -> bool:
         if self.refuse_seals:
             self.refuse_seals -= 1
             return False
         self.sealed.append(record)
+        self.order.append("seal")
         return True
 
     def tick(self) -> None: ...
@@ -190,3 +193,18 @@ def test_a_forked_child_starts_afresh(recorder, sink):
     os.close(read)
     assert os.waitpid(pid, 0)[1] == 0
     assert len(sink.drafts) == 1
+
+
+def test_events_that_wait_come_before_seals(sink):
+    """A seal waits for the store, and events that wait meanwhile are in no spool: they are written first."""
+    recorder = Recorder(sink, max_events=20, max_bytes=10_000, exit_timeout=5, tick_seconds=60)
+    sink.gate.clear()
+    records = [recorder.record(f"trace_{number:032x}") for number in range(3)]
+    for record in records:
+        recorder.emit(draft(record), record)
+        recorder.close(record)
+    sink.gate.set()
+    assert recorder.flush(5)
+    assert sink.order == ["event"] * 3 + ["seal"] * 3
+    assert sink.sealed == records
+    recorder.shutdown(5)

@@ -95,6 +95,7 @@ class Recorder:
         self._clean = True
         self._records: dict[str, Record] = {}
         self._records_lock = fresh_lock()
+        self._closing: deque[Record] = deque()
         self._unsealed: list[Record] = []
 
     # on the agent's thread
@@ -245,9 +246,17 @@ class Recorder:
         )
 
     def _handle(self, draft: Draft | None, record: Record) -> None:
-        if draft is not None:
+        if draft is None:
+            self._closing.append(record)
+        else:
             self._sink.write(draft, record)
-        elif not self._sealed(record):
+        # Sealing waits for the store. Events that wait here are in no spool yet, so they come first.
+        while self._closing and not self._queue:
+            self._seal_next()
+
+    def _seal_next(self) -> None:
+        record = self._closing.popleft()
+        if not self._sealed(record):
             self._unsealed.append(record)
 
     def _sealed(self, record: Record) -> bool:
@@ -267,6 +276,8 @@ class Recorder:
             self.close(record)
         self._sink.tick()
         self._retry_seals()
+        for _ in range(len(self._closing)):
+            self._seal_next()
 
     def _retry_seals(self) -> None:
         waiting, self._unsealed = self._unsealed, []
@@ -276,6 +287,8 @@ class Recorder:
         with self._condition:
             wanted = self._drains_wanted
         safely(self._retry_seals)
+        while self._closing:
+            self._seal_next()
         clean = bool(safely(self._sink.drain)) and not self._unsealed
         with self._condition:
             self._clean = clean

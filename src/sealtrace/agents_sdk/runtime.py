@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from ..recorder import Recorder
 from ..redaction import IdentifierGate, Policy, Redactor
 from ..settings import Settings
 from ..telemetry import MeteredStore, Metrics, SpanWriter
-from ..vault import Seal, TroubleFile, VaultWriter, WriterState, open_store
+from ..vault import S3Store, Seal, TroubleFile, VaultWriter, WriterState, open_store
 from . import compat, seams
 from .capture import Capture
 from .processor import SealtraceProcessor
@@ -79,7 +80,11 @@ class Runtime:
         if self.settings.vault is None:
             return None
         trouble = TroubleFile(self.settings.spool)
-        store = MeteredStore(open_store(self.settings.vault, self.settings), self.metrics, trouble)
+        store = open_store(self.settings.vault, self.settings)
+        if isinstance(store, S3Store):
+            # Before a server forks its workers, if it does: then the import is theirs too.
+            threading.Thread(target=safely, args=(store.prepare,), name="sealtrace-prepare", daemon=True).start()
+        store = MeteredStore(store, self.metrics, trouble)
         return VaultWriter(store, self.settings, ruleset_hash=self.redactor.ruleset_hash)
 
     def start(self) -> None:

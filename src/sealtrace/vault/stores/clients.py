@@ -18,7 +18,7 @@ from typing import Any, Final
 from ...lifetime import fresh_lock, whole_at_fork
 from ...settings import Settings
 
-__all__ = ["client_errors", "forget", "new_client", "shared_client"]
+__all__ = ["client_errors", "forget", "import_boto3", "new_client", "shared_client"]
 
 _MOST: Final = 16
 _FILES: Final = (("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), ("AWS_CONFIG_FILE", "~/.aws/config"))
@@ -61,6 +61,15 @@ def client_errors() -> tuple[type[Exception], type[Exception]]:
     return ClientError, BotoCoreError
 
 
+def import_boto3() -> None:
+    """Import it before it is needed, and before a fork, so that children need not each do it."""
+    with whole_at_fork():
+        import boto3  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport]
+        import botocore.client  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport]
+
+        codecs.lookup("idna")  # the first connection would import it
+
+
 def new_client(settings: Settings, session: Any = None, *, service: str = "s3") -> Any:
     """A client of its own.
 
@@ -69,11 +78,11 @@ def new_client(settings: Settings, session: Any = None, *, service: str = "s3") 
         session: A boto3 session with credentials of its own; boto3's default chain without.
         service: Of which service.
     """
+    import_boto3()
     with whole_at_fork():
         import boto3  # noqa: PLC0415 - takes a second
         from botocore.config import Config  # noqa: PLC0415
 
-        codecs.lookup("idna")  # the first connection would import it
         made: Any = session or boto3.session.Session()
         return made.client(
             service,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ...errors import ObjectExists, ObjectNotFound, VaultDenied, VaultError, VaultUnavailable
 from ...settings import Settings
 from .base import ObjectInfo, ObjectVersion, refuse_large
-from .clients import client_errors, forget, shared_client
+from .clients import client_errors, forget, import_boto3, shared_client
 
 __all__ = ["S3Store"]
 
@@ -68,6 +68,10 @@ class S3Store:
         self.prefix = prefix
         self._prefix = f"{prefix}/" if prefix else ""
         self._settings = settings
+
+    def prepare(self) -> None:
+        """Do now what the first request would take a second for."""
+        import_boto3()
 
     @property
     def url(self) -> str:
