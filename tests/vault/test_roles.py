@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import time
 from typing import Any
 
+import botocore.auth
 import pytest
 from botocore import UNSIGNED
 from botocore.exceptions import ClientError
 
-from sealtrace.errors import VaultDenied, VaultError
+from sealtrace.errors import VaultDenied, VaultError, VaultUnavailable
 from sealtrace.event import EventStatus, Kind
 from sealtrace.settings import Retention
 from sealtrace.vault import VaultReader, policies
@@ -199,3 +201,20 @@ def test_one_event_of_ten_thousand_is_one_request(place: Place) -> None:
     assert f"{10:032x}" in request["uri"]
     assert request["http_status"] == "206"
     assert request["bytes_sent"] < 60_000
+
+
+def test_a_wrong_clock_and_a_bucket_that_went_are_told_apart(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's own words for either, each with what to do; the first may pass, the second not by itself."""
+    place = Place(gateway)
+    now = botocore.auth.get_current_datetime
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            botocore.auth, "get_current_datetime", lambda *given, **how: now(*given, **how) + dt.timedelta(hours=2)
+        )
+        with pytest.raises(VaultUnavailable, match="clock is wrong") as skewed:
+            place.writer.put("io/x", b"x", sha256=hashlib.sha256(b"x").digest())
+    assert skewed.value.reason == "RequestTimeTooSkewed"
+    place.owner.delete_bucket(Bucket=place.bucket)
+    with pytest.raises(VaultDenied, match="no such bucket") as gone:
+        place.writer.put("io/x", b"x", sha256=hashlib.sha256(b"x").digest())
+    assert gone.value.reason == "NoSuchBucket"
