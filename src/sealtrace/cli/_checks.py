@@ -114,7 +114,7 @@ def other_processors(names: tuple[str, ...]) -> list[str]:
 
 
 def place_rows(settings: Settings) -> Iterator[Row]:
-    """Where payloads go, how long they stay, with which key."""
+    """Where payloads go and how long they stay."""
     if settings.vault is None:
         text = "none set: runs leave spans only; set SEALTRACE_VAULT to file:///path or s3://bucket/prefix"
         yield Row("payloads", Level.BAD, text)
@@ -123,13 +123,6 @@ def place_rows(settings: Settings) -> Iterator[Row]:
         yield from _spool(settings)
         days = settings.retention
         yield Row("retention", Level.OK, f"days: io {days.io}, content {days.content}, meta {days.meta}")
-    if settings.key is None:
-        text = "none set: pseudonyms and digests differ in each process, so runs cannot be compared across processes"
-        yield Row("key", Level.NOTE, f"{text}; set SEALTRACE_KEY (openssl rand -hex 32)")
-    else:
-        from ..keys import Keys
-
-        yield Row("key", Level.OK, f"set, id {Keys(settings.key.get_secret_value().encode()).key_id}")
 
 
 def _vault(url: str, settings: Settings) -> Row:

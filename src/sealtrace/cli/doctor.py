@@ -12,6 +12,7 @@ import typer
 from ..settings import Settings, load_settings
 from ._checks import Level, Row, capture_rows, import_row, others_rows, place_rows, span_rows
 from ._exits import PROBLEM
+from ._keychecks import key_rows
 from ._options import AsJson, Telemetry, Vault, print_json
 from ._probe import probing
 
@@ -53,6 +54,7 @@ def _rows(settings: Settings, module: str | None) -> Iterator[Row]:
         yield Row("recording", Level.BAD, "switched off; unset SEALTRACE_ENABLED")
     yield from _watched(settings)
     yield from place_rows(settings)
+    yield from key_rows(settings)
     yield from span_rows(settings, application=module is not None)
     yield from others_rows()
 

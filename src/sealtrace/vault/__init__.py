@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import layout, policies
 from .audit import Audit, AuditLine, audit_lines
 from .bucket import BucketReport, Problem, check_bucket
+from .envelope import DataKey
 from .erasure import Erasure, carry_out, expire, plan_again, plan_for_runs, plan_for_session
 from .manifest import Manifest, RecordHeader
 from .outcome import Seal, WriterState
@@ -29,6 +30,7 @@ __all__ = [
     "AuditLine",
     "BucketReport",
     "Damage",
+    "DataKey",
     "Erasure",
     "Finding",
     "Keyring",
