@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from sealtrace.errors import RunErased
+from sealtrace.errors import RunErased, VaultDenied
 from sealtrace.event import EventStatus, Kind
 from sealtrace.settings import Settings
 from sealtrace.vault import (
@@ -16,6 +16,7 @@ from sealtrace.vault import (
     Keyring,
     Preparation,
     SpoolKey,
+    Tombstones,
     VaultReader,
     VaultWriter,
     carry_out,
@@ -124,6 +125,20 @@ def test_an_erased_run_does_not_come_back_by_a_writer(place: Place, tmp_path: Pa
         VaultReader(place.reader).records(run.run_id)
     carry_out(place.custodian, plan_again(place.custodian), Audit(place.custodian))
     assert place.left(run) == []
+
+
+def test_only_the_custodian_marks_a_run_as_erased(place: Place) -> None:
+    """A stolen writer credential cannot hide a run, or have it swept."""
+    run = _run(5)
+    run.store(place.writer)
+    with pytest.raises(VaultDenied):
+        Tombstones(place.writer).put(run.run_id)
+    with pytest.raises(VaultDenied):
+        Tombstones(place.writer).put_session("tag:x", "2026-12-01T09:30:00Z")
+    assert len(VaultReader(place.reader).records(run.run_id)) == 1
+    Tombstones(place.custodian).put(run.run_id)
+    with pytest.raises(RunErased):
+        VaultReader(place.reader).records(run.run_id)
 
 
 def test_a_recovery_that_may_look_throws_it_away(place: Place, tmp_path: Path) -> None:

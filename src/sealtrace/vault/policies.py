@@ -33,8 +33,13 @@ Document = dict[str, Any]
 
 
 def writer_policy(bucket: str, prefix: str = "", *, kms_key_arn: str | None = None) -> Document:
-    """What a recording process may do: put, and have the object encrypted."""
-    statements = [_allow("Put", "s3:PutObject", _objects(bucket, prefix))]
+    """What a recording process may do: put, and have the object encrypted; not mark a run as erased."""
+    marks = f"{_objects(bucket, prefix)[:-1]}{layout.ERASED}*"
+    statements = [
+        _allow("Put", "s3:PutObject", _objects(bucket, prefix)),
+        # A run so marked is hidden and swept: whoever may only write would delete.
+        {"Sid": "MarkNothing", "Effect": "Deny", "Action": "s3:PutObject", "Resource": marks},
+    ]
     if kms_key_arn is not None:
         statements.append(_allow("Encrypt", "kms:GenerateDataKey", kms_key_arn))
     return _document(statements)
