@@ -67,7 +67,7 @@ def init(
 
 
 def _template(form: str, store: S3Store, settings: Settings) -> dict[str, Any]:
-    from ..vault import cloudformation, policies, terraform
+    from ..vault import cloudformation, policies, role_policy, terraform
 
     if form not in _FORMS:
         raise SettingsError(f"{form!r} is none of {', '.join(_FORMS)}", setting="print")
@@ -78,9 +78,7 @@ def _template(form: str, store: S3Store, settings: Settings) -> dict[str, Any]:
         "bucket": policies.bucket_policy(
             store.bucket, store.prefix, kms_key_id=key, conditional_writes=settings.endpoint_url is None
         ),
-        "writer": policies.writer_policy(store.bucket, store.prefix, kms_key_arn=key),
-        "reader": policies.reader_policy(store.bucket, store.prefix, kms_key_arn=key),
-        "custodian": policies.custodian_policy(store.bucket, store.prefix, kms_key_arn=key),
+        **{role: role_policy(role, store.bucket, store.prefix, settings) for role in policies.ROLES},
         "lifecycle": policies.lifecycle(store.prefix, settings.retention, version_days=settings.version_days),
     }
 

@@ -7,6 +7,7 @@ from .audit import Audit, AuditLine, audit_lines
 from .bucket import BucketReport, Problem, check_bucket
 from .envelope import DataKey
 from .erasure import Erasure, carry_out, expire, plan_again, plan_for_runs, plan_for_session
+from .keyroles import role_policy
 from .manifest import Manifest, RecordHeader
 from .outcome import Seal, WriterState
 from .preparation import Preparation
@@ -73,6 +74,7 @@ __all__ = [
     "policies",
     "put_back",
     "recover",
+    "role_policy",
     "terraform",
     "troubles",
     "verify_run",

@@ -135,7 +135,8 @@ def bucket_policy(
 def lifecycle(prefix: str, retention: Retention, *, version_days: int = 1) -> Document:
     """One rule per class: its objects go after its days, and uploads that never ended after one.
 
-    Where the bucket keeps versions, what is expired or written over is there for `version_days` more.
+    Where the bucket keeps versions, what is expired or written over is there for `version_days` more;
+    a wrapped key for one, since to delete it is to erase.
     Lifecycle counts whole days and runs about daily, so days are a promise of "deletable after",
     which is why the loader refuses what is past its time by itself.
     """
@@ -147,7 +148,7 @@ def lifecycle(prefix: str, retention: Retention, *, version_days: int = 1) -> Do
                 "Status": "Enabled",
                 "Filter": {"Prefix": f"{base}{klass}/"},
                 "Expiration": {"Days": layout.days_of(klass, retention)},
-                "NoncurrentVersionExpiration": {"NoncurrentDays": version_days},
+                "NoncurrentVersionExpiration": {"NoncurrentDays": 1 if klass == layout.KEYS else version_days},
                 "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
             }
             for klass in layout.CLASSES

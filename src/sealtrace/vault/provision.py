@@ -11,6 +11,7 @@ from ..errors import VaultDenied, VaultUnavailable
 from ..settings import Settings
 from . import policies
 from .bucketview import UNSUPPORTED, BucketView, CannotLook
+from .keyroles import role_policy
 from .stores.clients import client_errors, new_client
 from .stores.s3 import S3Store
 
@@ -83,7 +84,7 @@ def create_roles(store: S3Store, settings: Settings, principal: str) -> list[tup
 
     Args:
         store: The vault's store.
-        settings: The endpoint and the KMS key.
+        settings: The endpoint and the KMS keys.
         principal: ARN of who may take the roles.
 
     Returns:
@@ -98,8 +99,8 @@ def create_roles(store: S3Store, settings: Settings, principal: str) -> list[tup
     trust = _compact(policies.trust([principal]))
     steps: list[tuple[str, str]] = []
     try:
-        for role, policy in policies.ROLES.items():
-            document = policy(store.bucket, store.prefix, kms_key_arn=policies.key_arn(settings.kms_key_id))
+        for role in policies.ROLES:
+            document = role_policy(role, store.bucket, store.prefix, settings)
             name = _role_name(role, store.bucket)
             outcome = "made"
             try:

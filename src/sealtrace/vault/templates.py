@@ -6,13 +6,14 @@ from typing import Any, Final
 
 from ..settings import Settings
 from . import policies
+from .keyroles import role_policy
 
 __all__ = ["cloudformation", "haproxy", "terraform"]
 
 _ROLES: Final = {
-    "Writer": ("recording processes: put, nothing else", policies.writer_policy),
-    "Reader": ("people reading runs: get and list", policies.reader_policy),
-    "Custodian": ("erasing and checking", policies.custodian_policy),
+    "Writer": "recording processes: put, nothing else",
+    "Reader": "people reading runs: get and list",
+    "Custodian": "erasing and checking",
 }
 
 Document = dict[str, Any]
@@ -24,7 +25,7 @@ def cloudformation(bucket: str, prefix: str, settings: Settings) -> Document:
     Args:
         bucket: The bucket's name.
         prefix: The vault's prefix in it.
-        settings: Retention and the KMS key.
+        settings: Retention and the KMS keys.
     """
     resources: Document = {
         "Vault": {
@@ -47,7 +48,7 @@ def cloudformation(bucket: str, prefix: str, settings: Settings) -> Document:
             },
         },
     }
-    for name, (_, policy) in _ROLES.items():
+    for name in _ROLES:
         resources[f"{name}Role"] = {
             "Type": "AWS::IAM::Role",
             "Properties": {
@@ -55,7 +56,7 @@ def cloudformation(bucket: str, prefix: str, settings: Settings) -> Document:
                 "Policies": [
                     {
                         "PolicyName": f"sealtrace-{name.lower()}",
-                        "PolicyDocument": policy(bucket, prefix, kms_key_arn=policies.key_arn(settings.kms_key_id)),
+                        "PolicyDocument": role_policy(name.lower(), bucket, prefix, settings),
                     }
                 ],
             },
@@ -65,7 +66,7 @@ def cloudformation(bucket: str, prefix: str, settings: Settings) -> Document:
         "Description": "A sealtrace vault: redacted payloads that few may read and that forget quickly",
         "Parameters": {
             f"{name}Principal": {"Type": "String", "Description": f"ARN of who may take the role for {what}"}
-            for name, (what, _) in _ROLES.items()
+            for name, what in _ROLES.items()
         },
         "Resources": resources,
         "Outputs": {f"{name}RoleArn": {"Value": {"Fn::GetAtt": [f"{name}Role", "Arn"]}} for name in _ROLES},
@@ -121,7 +122,7 @@ def terraform(bucket: str, prefix: str, settings: Settings) -> Document:
         "aws_iam_role": {},
         "aws_iam_role_policy": {},
     }
-    for name, (_, policy) in _ROLES.items():
+    for name in _ROLES:
         role = name.lower()
         resources["aws_iam_role"][role] = {
             "name": f"sealtrace-{role}",
@@ -130,13 +131,13 @@ def terraform(bucket: str, prefix: str, settings: Settings) -> Document:
         resources["aws_iam_role_policy"][role] = {
             "name": f"sealtrace-{role}",
             "role": f"${{aws_iam_role.{role}.id}}",
-            "policy": _encoded(policy(bucket, prefix, kms_key_arn=policies.key_arn(settings.kms_key_id))),
+            "policy": _encoded(role_policy(role, bucket, prefix, settings)),
         }
     return {
         "terraform": {"required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 5.0"}}},
         "variable": {
             f"{name.lower()}_principal": {"type": "string", "description": f"ARN of who may take the role for {what}"}
-            for name, (what, _) in _ROLES.items()
+            for name, what in _ROLES.items()
         },
         "resource": resources,
         "output": {f"{name.lower()}_role": {"value": f"${{aws_iam_role.{name.lower()}.arn}}"} for name in _ROLES},
