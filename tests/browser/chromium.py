@@ -77,6 +77,7 @@ class Browser:
 
     def open(self, url: str) -> None:
         """Go there by the address bar and wait until it has loaded."""
+        self.listen()  # while the origin is still the last page's
         parts = urlsplit(url)
         self.origin = f"{parts.scheme}://{parts.netloc}/"
         with contextlib.suppress(UnexpectedAlertPresentException):  # `trouble` tells of it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -37,12 +38,15 @@ class Trap:
     Attributes:
         address: Where it listens.
         callers: How many came.
+        heard: What they said.
     """
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.address = "{}:{}".format(*self._socket.getsockname())
         self.callers = 0
+        self.heard = b""
+        self._closing = False
         self._thread = threading.Thread(target=self._accept)
         self._thread.start()
 
@@ -50,15 +54,20 @@ class Trap:
         while True:
             caller, _ = self._socket.accept()
             with caller:
-                if caller.recv(4) == b"stop":
+                if self._closing:
                     return
                 self.callers += 1
+                caller.settimeout(1)
+                with contextlib.suppress(OSError):
+                    self.heard += caller.recv(1000)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, when the last caller has had time to speak."""
+        if self._closing:
+            return
+        self._closing = True
         host, port = self.address.split(":")
-        with socket.create_connection((host, int(port))) as last:
-            last.sendall(b"stop")
+        socket.create_connection((host, int(port))).close()
         self._thread.join()
         self._socket.close()
 
@@ -200,6 +209,45 @@ def test_a_post_without_a_form_there_is_refused(
     """Where there is no form there is no POST."""
     answer = client.post(path.format(run=shelved.whole), headers={"Origin": viewer.url})
     assert answer.status_code in (404, 405)
+
+
+def test_the_policy_would_hold_what_got_through(browser: Browser, viewer: Viewer, shelved: Shelf, trap: Trap) -> None:
+    """Were markup ever made of content, no script of it would run, no style apply, and nothing leave the origin."""
+    browser.open(viewer.run(shelved.whole))
+    tried = browser.driver.execute_async_script(
+        """
+        const [elsewhere, done] = arguments, out = {};
+        const attempt = (name, act) => { try { act(); out[name] = "done"; } catch (error) { out[name] = error.name; } };
+        const add = (tag, values) => {
+          const made = Object.assign(document.createElement(tag), values);
+          made.className = "pwned";
+          document.body.append(made);
+          return made;
+        };
+        attempt("markup", () => { document.body.innerHTML = "<p>"; });
+        attempt("script", () => { const made = document.createElement("script"); made.text = "window.pwned = 1"; });
+        add("p", {}).setAttribute("style", "position: fixed");
+        out.style = getComputedStyle(document.querySelector("p.pwned")).position;
+        attempt("handler", () => { add("p", {}).setAttribute("onclick", "window.pwned = 1"); });
+        for (const made of document.querySelectorAll(".pwned")) made.click();
+        add("img", { src: elsewhere + "/i.png" });
+        add("iframe", { src: elsewhere });
+        add("link", { rel: "stylesheet", href: elsewhere + "/s.css" });
+        add("form", { action: elsewhere, method: "post" }).submit();
+        fetch(elsewhere).catch(() => setTimeout(() => {  // later: the driver's own calls may use eval
+          attempt("eval", () => { window.eval("window.pwned = 1"); });
+          out.pwned = window.pwned ?? null;
+          done(out);
+        }, 200));
+        """,
+        f"http://{trap.address}",
+    )
+    refused = dict.fromkeys(("markup", "script", "handler"), "TypeError")
+    assert tried == {**refused, "eval": "EvalError", "style": "static", "pwned": None}
+    assert browser.path == f"/runs/{shelved.whole}"
+    browser.forget()
+    trap.close()
+    assert trap.heard == b""  # a browser may connect ahead of a request that it then does not make
 
 
 # addresses

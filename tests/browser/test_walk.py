@@ -385,6 +385,20 @@ def test_the_export_is_the_same_run(browser: Browser, shelved: Shelf, run: Run, 
     assert browser.trouble() == []
 
 
+def test_the_viewer_gives_the_file(browser: Browser, viewer: Viewer, run: Run, tmp_path: Path) -> None:
+    """The page's own link to the file gives the same, to keep."""
+    behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+    browser.open(viewer.run(run.id))
+    next(link for link in browser.all("a") if link.text == "as one HTML file").click()
+    kept = browser.until(lambda: next(tmp_path.glob("*.html"), None), "no file came")
+    assert browser.path == f"/runs/{run.id}"
+    browser.open(kept.as_uri())
+    text = browser.script("return document.body.textContent")
+    assert missing([_told(event.payload) for event in run.events], text) == []
+    assert browser.trouble() == []
+
+
 def test_two_runs_compared(browser: Browser, viewer: Viewer, shelved: Shelf) -> None:
     """From a run's page another is chosen to compare with; the page tells what differs and leads back to events."""
     browser.open(viewer.run(shelved.whole))
