@@ -20,6 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 PRESSES = 60
+MANY = 20
 
 _PAINT = """
 const [page] = performance.getEntriesByType("navigation");
@@ -72,6 +73,7 @@ def main() -> None:
             print(f"server, after the walks: {_rss(viewer.pid)}")
             _each(browser, bucket, viewer, run)
             assert browser.trouble() == []
+        _many(folder, wanted.events)
 
 
 def _painted(what: str, found: list[float], asked: list[Any]) -> None:
@@ -110,6 +112,24 @@ def _each(browser: Any, bucket: Any, viewer: Any, run: Any) -> None:
         print(f"ranged GETs to open one {kind} far from the last: median {statistics.median(counts)}, "
               f"most {max(counts)} ({len(counts)} events)")  # fmt: skip
     print(f"payload objects read whole meanwhile: {whole}")
+
+
+def _many(folder: Path, events: int) -> None:
+    """Memory of a server that opens one long run after another."""
+    import httpx
+
+    from browser.runs import Long
+    from browser.serving import serving
+    from sealtrace.vault.stores import LocalStore
+
+    runs = [f"trace_{number:032x}" for number in range(1, MANY + 1)]
+    for run_id in runs:
+        Long(events, run_id=run_id).store(LocalStore(folder / "many"))
+    with serving(folder, (folder / "many").as_uri()) as viewer, httpx.Client(timeout=120) as client:
+        for count, run_id in enumerate(runs, 1):
+            client.get(viewer.run(run_id)).raise_for_status()
+            if count in (1, MANY // 2, MANY):
+                print(f"server, after {count} such runs: {_rss(viewer.pid)}")
 
 
 def _gets(asked: list[Any]) -> str:

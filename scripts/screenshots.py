@@ -1,4 +1,4 @@
-"""Take the pictures of the viewer in docs/images, in light and in dark.
+"""Take the pictures of the viewer in docs/images, some in light and some in dark.
 
 .venv/bin/python scripts/screenshots.py
 
@@ -20,8 +20,8 @@ from browser.runs import Shelf, shelf  # noqa: E402
 from browser.serving import serving  # noqa: E402
 
 OUT = ROOT / "docs" / "images"
-SIZE = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-LARGEST = 250 * 1024
+SIZE = {"width": 1260, "height": 620, "deviceScaleFactor": 1, "mobile": False}
+LARGEST = 150 * 1024
 
 
 def main() -> None:
@@ -30,32 +30,41 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="sealtrace-pictures-") as name:
         folder = Path(name)
         runs = shelf(folder)
-        with serving(folder, runs.vault, runs.telemetry) as viewer:
+        env = {"SEALTRACE_REPORTS": str(runs.reports)}
+        with serving(folder, runs.vault, runs.telemetry, env=env) as viewer:
             for scheme in ("light", "dark"):
                 with browsing(folder / scheme, dark=scheme == "dark") as browser:
                     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", SIZE)
-                    for title, path in pages(runs).items():
+                    for title, path, key in pages(runs)[scheme]:
                         browser.open(f"{viewer.url}{path}")
-                        picture(browser, f"{title}-{scheme}")
-                    browser.press("?")
-                    picture(browser, f"keys-{scheme}")
+                        if key:
+                            browser.press(key)
+                        picture(browser, title)
 
 
-def pages(runs: Shelf) -> dict[str, str]:
-    """Path of each page, by the picture's name."""
+def pages(runs: Shelf) -> dict[str, list[tuple[str, str, str]]]:
+    """By scheme: the picture's name, the page's path, and a key to press on it."""
+    failed = f"/runs/{runs.whole}?event=11"
     return {
-        "runs": "/runs",
-        "tool": f"/runs/{runs.whole}?event=6",
-        "expired": f"/runs/{runs.expired}?event=2",
-        "partial": f"/runs/{runs.partial}?event=4",
-        "compare": f"/compare?a={runs.whole}&b={runs.partial}",
-        "not-found": f"/runs/trace_{'0' * 32}",
-        "run": f"/runs/{runs.whole}?event=8",
+        "light": [
+            ("runs", "/runs", ""),
+            ("run", f"/runs/{runs.whole}?event=8", ""),
+            ("model-call", f"/runs/{runs.whole}?event=9", ""),
+            ("keys", failed, "?"),
+            ("expired", f"/runs/{runs.expired}?event=2", ""),
+            ("compare", f"/compare?a={runs.whole}&b={runs.changed}", ""),
+        ],
+        "dark": [
+            ("run-dark", failed, ""),
+            ("partial", f"/runs/{runs.partial}?event=4", ""),
+            ("rerun", f"/reruns/{runs.diverged}", ""),
+        ],
     }
 
 
 def picture(browser: Browser, name: str) -> None:
     """Write what the window shows."""
+    browser.script("scrollTo(0, 0)")  # the open line may have been brought into sight
     taken = browser.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "optimizeForSpeed": False})
     data = base64.b64decode(taken["data"])
     if len(data) > LARGEST:

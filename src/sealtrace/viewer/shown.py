@@ -300,7 +300,7 @@ def _numbers(line: Line, page: Page) -> list[Child]:
 def _label(line: Line, page: Page) -> Html:
     label = line.node.label[:160] or line.node.kind
     who = line.agent[:60] if line.agent and line.agent not in label else None
-    name = [tag("span", label, class_="name"), [" ", tag("small", who, class_="who")] if who else None]
+    name = [tag("span", label, class_="name", title=label), [" ", tag("small", who, class_="who")] if who else None]
     if not line.events:
         return tag("span", name, class_="label")
     first = line.events[0]
