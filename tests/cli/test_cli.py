@@ -211,3 +211,16 @@ def test_show_states_its_reason(
     assert out == ""
     assert "--reason" in err
     assert run(["show", RUN, "--reason", "ticket 4711", *halves]) == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_reader_that_has_enough_is_no_failure(halves: list[str], more: list[str]) -> None:
+    """`sealtrace show RUN | head -1` ends with 0 and says nothing: that nobody reads on is not a fault."""
+    command = [sys.executable, "-c", "from sealtrace.cli import main; main()", "show", RUN, *more, *halves]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")

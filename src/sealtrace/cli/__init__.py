@@ -55,6 +55,11 @@ def run(arguments: Sequence[str]) -> int:
         # Whoever read our output has gone, as `| head` does: not a failure of ours.
         sys.stdout = None
         return OK
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # the parser's own way with it
+            sys.stdout = None
+            return OK
+        raise
     except _UsageError as error:
         error.show()
         return USAGE

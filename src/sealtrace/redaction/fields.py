@@ -84,6 +84,8 @@ _SUFFIXES: Final = tuple(sorted((word for word in _KIND if len(word) >= 7 and wo
 _PARTS: Final = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _KNOWN: Final[dict[str, str | None]] = {}
+_LONGEST: Final = 200
+"""Characters of a name that is remembered."""
 
 
 def kind_of_field(name: str) -> str | None:
@@ -98,7 +100,7 @@ def kind_of_field(name: str) -> str | None:
         pass
     # A name that holds a pseudonym was content; the same before and after it was redacted.
     kind = _judged(name[-80:]) if "<" not in name else None
-    if len(_KNOWN) < 10_000:
+    if len(_KNOWN) < 10_000 and len(name) <= _LONGEST:
         _KNOWN[name] = kind
     return kind
 

@@ -74,9 +74,17 @@ _MORE: Final = re.compile(
 )
 
 
-@lru_cache(maxsize=8192)
 def name_strength(name: str) -> NameStrength:
     """How surely a field or variable of this name holds a secret: judged by how the name ends."""
+    return _known_strength(name) if len(name) <= _LONGEST else _known_strength.__wrapped__(name)
+
+
+_LONGEST: Final = 200
+"""Characters of a name that is remembered."""
+
+
+@lru_cache(maxsize=8192)
+def _known_strength(name: str) -> NameStrength:
     if "<" in name:
         return NameStrength.NONE  # holds a pseudonym: it was content
     stem = _MORE.sub("", name.strip("_-. "))

@@ -16,6 +16,8 @@ from typing import Final
 __all__ = ["Folded", "fold", "needs_folding"]
 
 _MAX_ROUNDS: Final = 3
+_KNOWN: Final = 64
+"""Runs up to this length are remembered: a recorder lives long, and text without spaces is one run."""
 
 _INVISIBLE: Final = frozenset(
     chr(code)
@@ -156,8 +158,13 @@ def _latin_beside(text: str, start: int, end: int) -> bool:
     return before.isalnum() or after.isalnum() or before in {"@", ".", "-", "_"} or after in {"@", "_"}
 
 
-@lru_cache(maxsize=8192)
 def _fold_run(run: str, *, beside_latin: bool) -> str:
+    fold = _fold_known if len(run) <= _KNOWN else _fold_known.__wrapped__
+    return fold(run, beside_latin=beside_latin)
+
+
+@lru_cache(maxsize=8192)
+def _fold_known(run: str, *, beside_latin: bool) -> str:
     return "".join(_folded(character, beside_latin=beside_latin) for character in run)
 
 
@@ -183,8 +190,12 @@ def _folded(character: str, *, beside_latin: bool) -> str:
     return folded if folded.isascii() else character
 
 
-@lru_cache(maxsize=8192)
 def _unescape(run: str) -> str:
+    return _unescape_known(run) if len(run) <= _KNOWN else _unescape_known.__wrapped__(run)
+
+
+@lru_cache(maxsize=8192)
+def _unescape_known(run: str) -> str:
     return _ESCAPE.sub(_unescaped, run)
 
 

@@ -121,9 +121,13 @@ _EMPTY_WORDS: Final = words(
 )
 
 
-@lru_cache(maxsize=2048)
 def placeholder(value: str) -> bool:
     """Whether a value only says where a secret would go: `xxxx`, `${TOKEN}`, `<your key>`, `changeme`."""
+    return _known_placeholder(value) if len(value) <= 256 else _known_placeholder.__wrapped__(value)
+
+
+@lru_cache(maxsize=2048)
+def _known_placeholder(value: str) -> bool:
     if value[:1] in "$%<{@#&*" and (
         value[:2] in {"${", "$(", "{{", "<%", "%(", "#{"} or value[1:].replace("_", "a").isalnum()
     ):

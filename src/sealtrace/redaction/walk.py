@@ -51,6 +51,7 @@ class _Where:
 
 
 _MAX_NAMES: Final = 10_000
+_MAX_NAME: Final = 200
 
 _Todo: TypeAlias = dict[str, list[tuple[Any, Any, _Where]]]
 """Texts to search, and where each of them stands: container, key, the way there."""
@@ -217,7 +218,7 @@ class Walk:
             use = Use.PLAIN
         if len(name) >= SHORTEST and self._around.known(name) is not True:
             odd_names.append(name)
-        elif len(self._around.uses) < _MAX_NAMES:
+        elif len(self._around.uses) < _MAX_NAMES and len(name) <= _MAX_NAME:
             self._around.uses[name] = use
         return use
 
