@@ -182,6 +182,22 @@ def test_a_value_found_by_its_field_is_found_in_text_of_the_same_run() -> None:
     assert redactor.redact("Quux").value == "Quux", "another run knows nothing of it"
 
 
+def test_a_short_value_is_found_before_its_field_too() -> None:
+    """Four letters are no reason to look only at what comes later."""
+    safe = _redactor().redact({"note": "Quux", "notes": ["quux!", "Quu"], "guest": {"last_name": "Quux"}}).value
+    tag = safe["guest"]["last_name"]
+    assert safe == {"note": tag, "notes": [f"{tag}!", "Quu"], "guest": {"last_name": tag}}
+
+
+def test_a_surrogate_number_is_known_whatever_its_key_says() -> None:
+    """A key that was changed may say something else of its value the second time."""
+    redactor = _redactor(Policy(style="surrogate"))
+    payload = {"debitcard": {"aio_YywMBAFFqNp8a7N3lw8YOxJAbZuv and Telefon": 854, "n": 4111111111111111}}
+    once = redactor.redact(payload).value
+    assert redactor.redact(once).counts == {}
+    assert redactor.redact({"phone": once["debitcard"]["n"], "card": list(once["debitcard"].values())}).counts == {}
+
+
 def test_the_memory_is_bounded() -> None:
     """However many values a run has, memory does not grow without end."""
     redactor = _redactor()

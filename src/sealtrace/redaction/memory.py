@@ -15,10 +15,10 @@ from ..errors import RedactionFailed
 from .tags import PSEUDONYM
 from .validators import words
 
-__all__ = ["RunMemory"]
+__all__ = ["SHORTEST_REMEMBERED", "RunMemory"]
 
 _MAX_VALUES: Final = 512
-_MIN_LENGTH: Final = 4
+SHORTEST_REMEMBERED: Final = 4
 _MAX_LENGTH: Final = 200
 _MAX_STEPS: Final = 500_000
 """Places looked at in one text; a second's work."""
@@ -49,7 +49,7 @@ class RunMemory:
     def remember(self, value: str, replacement: str) -> None:
         """Replace this value wherever it stands alone from now on, in whatever case it is written."""
         value = value.strip()
-        if not _MIN_LENGTH <= len(value) <= _MAX_LENGTH or len(self._values) >= _MAX_VALUES:
+        if not SHORTEST_REMEMBERED <= len(value) <= _MAX_LENGTH or len(self._values) >= _MAX_VALUES:
             return
         key = value.casefold()
         if key in self._values or key in _COMMON or PSEUDONYM.search(value) or not any(c.isalnum() for c in value):

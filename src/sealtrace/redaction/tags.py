@@ -94,10 +94,18 @@ class Pseudonyms:
 
     def number(self, kind: str, value: float) -> float:
         """What stands in place of a number: thirteen digits beginning 9090, keyed, known when met again."""
+        if self._is_ours(value):
+            return value
         if kind == "CARD" and self._surrogates and type(value) is int:
-            text = str(value)
-            return value if _SURROGATE["CARD"].fullmatch(text) else int(self._surrogate("CARD", text))
-        return value if is_surrogate_number(value) else surrogate_number(self._keys, value)
+            return int(self._surrogate("CARD", str(value)))
+        return surrogate_number(self._keys, value)
+
+    def _is_ours(self, value: float) -> bool:
+        # Whatever kind it is met as: a key beside it may have changed, and with it what the key says.
+        if is_surrogate_number(value):
+            return True
+        plain = self._surrogates and type(value) is int and 0 < value < 10**16
+        return plain and _SURROGATE["CARD"].fullmatch(str(value)) is not None
 
     def _surrogate(self, kind: str, value: str) -> str:
         plain = canonical(kind, value)

@@ -17,7 +17,7 @@ from ..event import Shared
 from .embedded import parsed, written
 from .fields import is_person, kind_of_field, looks_like_schema
 from .media import MEDIA_FIELDS, SHORT_BASE64, is_media
-from .memory import RunMemory
+from .memory import SHORTEST_REMEMBERED, RunMemory
 from .names import NameStrength, name_strength, secret_value
 from .paths import PathRules
 from .scanner import Change
@@ -87,6 +87,8 @@ class Walk:
         self._enter(scopes.rules(agent, tool, kind))
         self.counts: Counter[str] = Counter()
         self._shared_done: dict[int, tuple[Shared, list[Any], Counter[str]]] = {}
+        self._brief: list[tuple[_Todo, str, tuple[Any, Any, _Where]]] = []
+        """Too short for a detector; searched once there is something remembered, which may come later."""
         self._late: list[Callable[[], None]] = []
 
     def run(self, payload: Any) -> Any:
@@ -295,8 +297,8 @@ class Walk:
         into[at] = text
         size = len(text)
         if size < SHORTEST:
-            if not structural and size >= 4 and len(self._memory):
-                self._free.setdefault(text, []).append((into, at, where))
+            if not structural and size >= SHORTEST_REMEMBERED:
+                self._brief.append((self._free, text, (into, at, where)))
             return
         todo = self._fixed if structural else self._free
         places = todo.get(text)
@@ -334,6 +336,10 @@ class Walk:
     def _search(self) -> None:
         """Search what was collected; text that reads as JSON only since something in it was replaced is walked, too."""
         for _ in range(_ROUNDS):
+            if self._brief and len(self._memory):
+                for todo, text, place in self._brief:
+                    todo.setdefault(text, []).append(place)
+                self._brief = []
             revealed = self._searched()
             if not revealed:
                 return
