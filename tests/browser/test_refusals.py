@@ -378,7 +378,7 @@ def bucket() -> Iterator[Bucket]:
 
 @pytest.mark.parametrize(
     ("access", "status", "words"),
-    [("", 403, "credentials"), ("nobody", 403, "")],
+    [("", 403, "no AWS credentials"), ("nobody", 403, "InvalidAccessKeyId")],
 )
 def test_missing_and_wrong_credentials(
     browser: Browser, bucket: Bucket, shelved: Shelf, folder: Path, access: str, status: int, words: str

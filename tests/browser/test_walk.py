@@ -204,6 +204,22 @@ def test_where_a_result_came_from_and_back(browser: Browser, viewer: Viewer, run
     goes_to(browser, generation)
 
 
+def test_every_quoted_result_says_where_it_came_from(browser: Browser, viewer: Viewer, run: Run) -> None:
+    """However late a request quotes a result, the link beside it leads to the event that made it."""
+    made = {event.call_id: event.seq for event in run.events if event.kind in (Kind.TOOL_RESULT, Kind.HANDOFF)}
+    quoted = 0
+    for event in run.events:
+        if event.kind is Kind.GENERATION:
+            given = event.payload["request"]["input"]
+            wanted = [made[item["call_id"]] for item in given if str(item.get("type", "")).endswith("_output")]
+            browser.open(f"{viewer.run(run.id, event.seq)}&view=whole")
+            browser.script("for (const fold of document.querySelectorAll('details')) fold.open = true")
+            ties = [tie for tie in browser.all("#panel .tie") if tie.text.startswith("came from")]
+            assert [int(str(tie.get_attribute("data-seq"))) for tie in ties] == wanted
+            quoted += len(wanted)
+    assert quoted >= 8
+
+
 def test_call_and_result_side_by_side(browser: Browser, viewer: Viewer, run: Run) -> None:
     """A tool's arguments and its result stand beside each other, whichever of the two events is open."""
     for kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT):
