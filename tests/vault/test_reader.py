@@ -61,6 +61,20 @@ def test_one_event_is_one_ranged_read(tmp_path: Path) -> None:
         assert content[0][1] is not None
 
 
+def test_an_event_amid_those_of_another_class_is_one_ranged_read(tmp_path: Path) -> None:
+    """Of a class that is known by the envelope only its own group is read, though the other's spans it, too."""
+    store, run = Watched(tmp_path / "vault"), Conversation(60)
+    at = 100
+    run.events[at] = dataclasses.replace(run.events[at], kind=Kind.INPUT, payload={"input": "more"}, digests={})
+    run.store(store)
+    (record,) = VaultReader(store).records(RUN)
+    assert record.envelopes()[at].kind is Kind.INPUT
+    store.reads.clear()
+    store.deny = "content/"
+    assert record.payload(at) == {"input": "more"}
+    assert [read[0].partition("/")[0] for read in store.reads] == ["io"]
+
+
 @pytest.mark.parametrize("seq", [0, 1, 30, 61])
 def test_a_payload_with_messages_from_other_groups_is_whole(tmp_path: Path, seq: int) -> None:
     """Input, first and later generations and output are restored with all they quote."""

@@ -312,9 +312,12 @@ class StoredRecord:
             self._audit.read(self.run_id, self.record_id)
 
     def _holding(self, seq: int) -> list[tuple[SegmentInfo, int]]:
-        # The narrowest range first: a class with few events spans many that are not its own.
+        # Where the envelopes have been read the class is known, and the other one may be denied; else the narrowest
+        # range first: a class with few events spans many that are not its own.
+        known = self._envelopes.get(seq) if "_envelopes" in self.__dict__ else None
+        klass = self._class_of(known.kind) if known is not None else None
         found = [
-            (group.last_seq - group.first_seq, segment, index)
+            ((segment.klass != klass, group.last_seq - group.first_seq), segment, index)
             for segment in self._segments.values()
             if segment is not None and segment.klass != layout.META
             for index, group in enumerate(segment.groups)
