@@ -318,12 +318,19 @@ def test_malformed_ids_are_told_to_be(client: httpx.Client, shelved: Shelf, path
         helpful(answer)
 
 
-@pytest.mark.parametrize("path", ["/runs/trace_" + "0" * 32, "/traces/" + "0" * 32, "/runs/{run}?event=9999"])
-def test_unknown_ids_are_not_found(client: httpx.Client, shelved: Shelf, path: str) -> None:
-    """A well-formed id that nobody knows is 404, and the page says where was looked or what there is."""
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/runs/trace_" + "0" * 32, "another vault"),
+        ("/traces/" + "0" * 32, "another vault"),
+        ("/runs/{run}?event=9999", "15 events, 0 to 14"),
+    ],
+)
+def test_unknown_ids_are_not_found(client: httpx.Client, shelved: Shelf, path: str, words: str) -> None:
+    """A well-formed id that nobody knows is 404, and the page says what may be the cause, or what there is."""
     answer = client.get(path.format(run=shelved.whole))
     assert answer.status_code == 404
-    helpful(answer)
+    helpful(answer, words)
 
 
 @pytest.mark.parametrize(

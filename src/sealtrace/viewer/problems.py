@@ -7,6 +7,7 @@ from typing import Final
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from ..errors import (
+    EventNotFound,
     NotComparable,
     ObjectNotFound,
     PayloadErased,
@@ -42,6 +43,11 @@ _STATUSES: Final[tuple[tuple[type[SealtraceError], int], ...]] = (
     (VaultError, 503),
 )
 """The first that fits."""
+
+_NOT_FOUND: Final = (
+    "It may be in another vault or telemetry source than those this server reads, its process may not have stored it"
+    " yet, it may be past its retention, or the id may be cut short."
+)
 
 _TITLES: Final = {
     400: "That is no address of a run",
@@ -81,7 +87,8 @@ def status_of(error: SealtraceError) -> int:
 
 def problem_of(error: SealtraceError, *, as_json: bool = False) -> Response:
     """The page of an error; its message says what to do."""
-    return problem(status_of(error), str(error), as_json=as_json)
+    more = tag("p", _NOT_FOUND) if isinstance(error, RunNotFound) and not isinstance(error, EventNotFound) else None
+    return problem(status_of(error), str(error), more, as_json=as_json)
 
 
 def problem(status: int, words: str, more: Child = None, *, as_json: bool = False, head: Child = None) -> Response:
