@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from .detector import SEPARATOR, Detector, Span, context_before
-from .validators import card, iban, ssn
+from .validators import IBAN_COUNTRIES, card, iban, ssn
 
 __all__ = ["number_detectors"]
 
@@ -151,7 +151,7 @@ def _iban(text: str, start: int) -> Span | None:
         low -= 1
     for head in re.finditer(r"[A-Za-z]{2}[0-9]{2}", text[low : start + 3]):
         first = low + head.start()
-        if first > 0 and text[first - 1].isalnum():
+        if text[first : first + 2].upper() not in IBAN_COUNTRIES or (first > 0 and text[first - 1].isalnum()):
             continue
         compact = ""
         last = first

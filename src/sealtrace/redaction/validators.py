@@ -12,7 +12,19 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["card", "entropy", "iban", "ip_address", "jwt", "luhn", "placeholder", "random_enough", "ssn", "words"]
+__all__ = [
+    "IBAN_COUNTRIES",
+    "card",
+    "entropy",
+    "iban",
+    "ip_address",
+    "jwt",
+    "luhn",
+    "placeholder",
+    "random_enough",
+    "ssn",
+    "words",
+]
 
 RESERVED_CARD: Final = "999999"
 """Surrogate card numbers begin so; no network issues them (ISO/IEC 7812-1 leaves 9 to national use)."""
@@ -47,6 +59,7 @@ _IBAN_LENGTH: Final[dict[str, int]] = {
     "SE": 24, "SI": 19, "SK": 24, "SM": 27, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26, "UA": 29, "VA": 22,
     "VG": 24, "XK": 20,
 }  # fmt: skip
+IBAN_COUNTRIES: Final = frozenset(_IBAN_LENGTH)
 
 
 def iban(compact: str) -> int:
