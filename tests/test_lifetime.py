@@ -55,6 +55,34 @@ def test_a_lock_another_thread_held_is_free_in_the_child() -> None:
         thread.join()
 
 
+def test_a_lock_of_the_sdk_that_another_thread_held_is_free_in_the_child() -> None:
+    """A child forked while another thread starts a trace can start one of its own."""
+    from agents import trace
+    from agents.tracing import setup, traces
+
+    from sealtrace.agents_sdk import seams
+
+    seams.install()
+    over = threading.Event()
+    held = [
+        lock for module in (setup, traces) for lock in vars(module).values() if isinstance(lock, type(threading.Lock()))
+    ]
+    assert held
+    threads = [_held(lock, over) for lock in held]
+
+    def traced() -> bool:
+        with trace("a child's"):
+            return True
+
+    try:
+        assert _forked(traced) == 0
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+        seams.uninstall()
+
+
 def test_every_lock_of_the_recording_side_is_such_a_lock() -> None:
     """No module that runs in a recording process makes a lock that a fork could leave held."""
     making = {

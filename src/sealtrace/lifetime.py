@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-__all__ = ["fresh_lock", "watch", "whole_at_fork"]
+__all__ = ["adopt", "fresh_lock", "watch", "whole_at_fork"]
 
 _FORK_WAITS: Final = 30.0
 """Seconds a fork waits at most for what must be whole: importing boto3 takes one or two, many on a busy machine."""
@@ -35,8 +35,13 @@ def fresh_lock() -> threading.Lock:
     Only for what is whole between any two steps of the interpreter: a child may see the holder's work half done.
     """
     made = threading.Lock()
-    _locks.add(made)
+    adopt(made)
     return made
+
+
+def adopt(lock: threading.Lock) -> None:
+    """Free somebody else's lock in forked children as well."""
+    _locks.add(lock)
 
 
 def _free_locks() -> None:

@@ -31,7 +31,7 @@ from agents.tool_guardrails import ToolInputGuardrail, ToolOutputGuardrail
 from agents.tracing.provider import DefaultTraceProvider
 
 from .._guard import safely
-from ..lifetime import fresh_lock
+from ..lifetime import adopt, fresh_lock
 from .calls import GuardrailCall, HandoffCall, ModelCall, NativeCall, RunCall, ToolCall
 from .vendors import provider_of
 
@@ -684,9 +684,22 @@ def found_seams() -> dict[str, bool]:
     return {seam.name: bool(seam.targets()) for seam in SEAMS}
 
 
+_LOCK: Final = type(_lock)
+
+
+def _adopt_locks() -> None:
+    """The SDK starts traces under locks of its modules: one that is held at a fork would stop the child's next run."""
+    for name in ("setup", "traces", "processors"):
+        module = sys.modules.get(f"agents.tracing.{name}")
+        for value in vars(module).values() if module is not None else ():
+            if isinstance(value, _LOCK):
+                adopt(value)
+
+
 def install() -> None:
     """Put the wrappers in place; counted, so a rerun and the recorder can each ask for them."""
     global _users  # noqa: PLW0603 - the SDK is patched once per process
+    safely(_adopt_locks)
     with _lock:
         _users += 1
         if _users == 1:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Final
 
 __all__ = ["View"]
@@ -53,19 +52,29 @@ class View:
     def __init__(self, text: str) -> None:
         self.text = text
         self.raw = text.encode("ascii", "replace")
+        # Kept here and not by `cached_property`, which before Python 3.12 has a lock that a fork may find taken.
+        self._plain: bytes | None = None
+        self._long_words: list[Part] | None = None
 
-    @cached_property
+    @property
     def plain(self) -> bytes:
         """Small letters, one kind of bracket, one kind of quote."""
-        return self.raw.translate(_PLAIN)
+        if self._plain is None:
+            self._plain = self.raw.translate(_PLAIN)
+        return self._plain
 
     def plain_part(self, start: int, end: int) -> bytes:
         """Part of `plain`."""
         return self.raw[start:end].translate(_PLAIN)
 
-    @cached_property
+    @property
     def long_words(self) -> list[Part]:
         """Where sixteen or more word characters stand in a row: most tokens do, and so does all that was encoded."""
+        if self._long_words is None:
+            self._long_words = self._found_long_words()
+        return self._long_words
+
+    def _found_long_words(self) -> list[Part]:
         words = self.raw.translate(_WORDS)
         out: list[Part] = []
         start = words.find(_SIXTEEN)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from ..errors import RedactionFailed
 from ..event import Shared
-from .embedded import parsed, written
+from .embedded import own_name, parsed, written
 from .fields import is_person, kind_of_field, looks_like_schema
 from .media import MEDIA_FIELDS, SHORT_BASE64, is_media
 from .memory import SHORTEST_REMEMBERED, RunMemory
@@ -218,7 +218,7 @@ class Walk:
             use = Use.TELLING
         else:
             use = Use.PLAIN
-        if len(name) >= SHORTEST and self._around.known(name) is not True:
+        if len(name) >= SHORTEST and self._around.known(own_name(name)) is not True:
             odd_names.append(name)
         elif len(self._around.uses) < _MAX_NAMES and len(name) <= _MAX_NAME:
             self._around.uses[name] = use
@@ -262,11 +262,16 @@ class Walk:
     def _keys(self, out: dict[str, Any], names: list[str], counts: Counter[str]) -> None:
         """Keys are text too; one that changes is renamed once the search is done, and order is kept."""
         around = self._around
-        for name in names:
-            self._fixed.setdefault(name, []).append((None, None, _Where((), _MAX_JSON_IN_STRING, counts)))
+        own = {name: own_name(name) for name in names}
+        for text in own.values():
+            self._fixed.setdefault(text, []).append((None, None, _Where((), _MAX_JSON_IN_STRING, counts)))
 
         def rename() -> None:
-            changed = {name: known.text for name in names if isinstance(known := around.known(name), Change)}
+            changed = {
+                name: known.text + name[len(text) :]
+                for name, text in own.items()
+                if isinstance(known := around.known(text), Change)
+            }
             if not changed:
                 return
             items = list(out.items())
