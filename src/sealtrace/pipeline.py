@@ -92,9 +92,6 @@ class Pipeline:
             return draft.event(None, EventStatus.PAYLOAD_DROPPED)
         if record.memory is None:
             record.memory = self._redactor.memory()
-        if not self._prepared:
-            self._prepared = True
-            safely(self._redactor.prepare)
         started = time.perf_counter()
         try:
             digests = self._digests(draft.digest or {})

@@ -86,7 +86,7 @@ class AnchorEngine:
             out += hidden(text, view.long_words, self.find, depth)
         for rule, look in self._shaped:
             look(view, whole, rule, out)
-        find_anchored(view, whole, self._anchored, out)
+        find_anchored(view, self._anchored, out)
         return out
 
 
@@ -108,16 +108,13 @@ def by_prefix(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     return dict(out)
 
 
-def find_anchored(
-    view: View, part: tuple[int, int], anchored: Iterable[tuple[bytes, list[Rule]]], out: list[Found]
-) -> None:
-    """Rules whose anchor stands in this part of the text; a match may reach beyond it."""
-    low = view.plain
-    start, end = part
+def find_anchored(view: View, anchored: Iterable[tuple[bytes, list[Rule]]], out: list[Found]) -> None:
+    """Rules whose anchor stands in the text."""
+    low = view.plain(0, len(view.raw))
     for anchor, rules in anchored:
-        position = low.find(anchor, start, end)
+        position = low.find(anchor)
         while position >= 0:
-            position = low.find(anchor, match_at(view.text, position, rules, out), end)
+            position = low.find(anchor, match_at(view.text, position, rules, out))
 
 
 def match_at(text: str, anchor: int, rules: list[Rule], out: list[Found]) -> int:

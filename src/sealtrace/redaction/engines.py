@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
 
 from ..errors import SettingsError
 from .detector import Detector
@@ -39,20 +38,15 @@ class Composite:
         self.own: Composite = self if len(mine) == len(engines) else Composite(mine, rules, off)
 
     def prepare(self) -> None:
-        """Do now what the first search would otherwise wait for: compile patterns, start processes."""
+        """Start now the processes that the first search would otherwise wait for."""
         for engine in self._engines:
-            if isinstance(engine, _Prepared):
+            if isinstance(engine, Opinion):
                 engine.prepare()
 
     def find(self, text: str, depth: int = 0) -> list[Found]:
         """See `Engine`."""
         found = [item for engine in self._engines for item in engine.find(text, depth)]
         return [item for item in found if item[2] not in self._off] if self._off else found
-
-
-@runtime_checkable
-class _Prepared(Protocol):
-    def prepare(self) -> None: ...
 
 
 def build_engine(policy: Policy, *, seconds: float = 5.0) -> Composite:

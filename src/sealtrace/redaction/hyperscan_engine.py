@@ -161,7 +161,7 @@ def _anchored(rank: int, anchors: list[tuple[bytes, list[Rule]]], back: int, sea
     view = search.view
     low = max(end - back, search.done.get(rank, 0))
     search.done[rank] = max(low, end - _AGAIN)
-    plain = view.plain_part(low, end)
+    plain = view.plain(low, end)
     for anchor, rules in anchors:
         position = plain.find(anchor)
         if position < 0:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from functools import lru_cache
 from typing import Final
 
+from .remembered import remembered
 from .validators import entropy, placeholder, random_enough, words
 
 __all__ = ["NAME_ENDS", "WEAK_NAME_ENDS", "NameStrength", "name_strength", "secret_value"]
@@ -74,17 +74,9 @@ _MORE: Final = re.compile(
 )
 
 
+@remembered(8192, longest=200)
 def name_strength(name: str) -> NameStrength:
     """How surely a field or variable of this name holds a secret: judged by how the name ends."""
-    return _known_strength(name) if len(name) <= _LONGEST else _known_strength.__wrapped__(name)
-
-
-_LONGEST: Final = 200
-"""Characters of a name that is remembered."""
-
-
-@lru_cache(maxsize=8192)
-def _known_strength(name: str) -> NameStrength:
     if "<" in name:
         return NameStrength.NONE  # holds a pseudonym: it was content
     stem = _MORE.sub("", name.strip("_-. "))

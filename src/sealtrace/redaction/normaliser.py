@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from functools import lru_cache
 from typing import Final
+
+from .remembered import remembered
 
 __all__ = ["Folded", "fold", "needs_folding"]
 
 _MAX_ROUNDS: Final = 3
 _KNOWN: Final = 64
-"""Runs up to this length are remembered: a recorder lives long, and text without spaces is one run."""
+"""Characters of a run that is remembered."""
 
 _INVISIBLE: Final = frozenset(
     chr(code)
@@ -158,13 +159,8 @@ def _latin_beside(text: str, start: int, end: int) -> bool:
     return before.isalnum() or after.isalnum() or before in {"@", ".", "-", "_"} or after in {"@", "_"}
 
 
+@remembered(8192, longest=_KNOWN)
 def _fold_run(run: str, *, beside_latin: bool) -> str:
-    fold = _fold_known if len(run) <= _KNOWN else _fold_known.__wrapped__
-    return fold(run, beside_latin=beside_latin)
-
-
-@lru_cache(maxsize=8192)
-def _fold_known(run: str, *, beside_latin: bool) -> str:
     return "".join(_folded(character, beside_latin=beside_latin) for character in run)
 
 
@@ -190,12 +186,8 @@ def _folded(character: str, *, beside_latin: bool) -> str:
     return folded if folded.isascii() else character
 
 
+@remembered(8192, longest=_KNOWN)
 def _unescape(run: str) -> str:
-    return _unescape_known(run) if len(run) <= _KNOWN else _unescape_known.__wrapped__(run)
-
-
-@lru_cache(maxsize=8192)
-def _unescape_known(run: str) -> str:
     return _ESCAPE.sub(_unescaped, run)
 
 

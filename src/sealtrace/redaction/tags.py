@@ -9,19 +9,16 @@ set aside and belong to nobody, and are recognised by that.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
 
 from ..keys import Keys
 from .personal import RESERVED_DOMAIN
+from .remembered import remembered
 from .validators import RESERVED_CARD, luhn
 
 __all__ = ["PSEUDONYM", "Pseudonyms", "canonical", "is_surrogate_number", "surrogate_number"]
 
 PSEUDONYM: Final = re.compile(r"<[A-Z][A-Z0-9_]{1,31}:[a-z]{12}>")
-
-_REMEMBERED: Final = 512
-"""Up to this length a value is kept beside its pseudonym."""
 
 _FIRST: Final = 9_090_000_000_000
 _SPAN: Final = 1_000_000_000
@@ -78,12 +75,8 @@ class Pseudonyms:
         self._keys = keys
         self._surrogates = surrogates
 
-        self._remembered = lru_cache(maxsize=16_384)(self._text)
-
-    def text(self, kind: str, value: str) -> str:
-        """What stands in place of a string."""
-        # Not for images and files: sixteen thousand of those would fill the memory.
-        return self._remembered(kind, value) if len(value) <= _REMEMBERED else self._text(kind, value)
+        self.text = remembered(16_384, longest=512)(self._text)
+        """What stands in place of a string: told the kind and the value."""
 
     def _text(self, kind: str, value: str) -> str:
         if self._surrogates and _ANY_SURROGATE.fullmatch(value):

@@ -9,8 +9,9 @@ import json
 import math
 import re
 from collections import Counter
-from functools import lru_cache
 from typing import Final
+
+from .remembered import remembered
 
 __all__ = [
     "IBAN_COUNTRIES",
@@ -134,13 +135,9 @@ _EMPTY_WORDS: Final = words(
 )
 
 
+@remembered(2048, longest=256)
 def placeholder(value: str) -> bool:
     """Whether a value only says where a secret would go: `xxxx`, `${TOKEN}`, `<your key>`, `changeme`."""
-    return _known_placeholder(value) if len(value) <= 256 else _known_placeholder.__wrapped__(value)
-
-
-@lru_cache(maxsize=2048)
-def _known_placeholder(value: str) -> bool:
     if value[:1] in "$%<{@#&*" and (
         value[:2] in {"${", "$(", "{{", "<%", "%(", "#{"} or value[1:].replace("_", "a").isalnum()
     ):

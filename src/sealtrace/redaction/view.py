@@ -53,18 +53,10 @@ class View:
         self.text = text
         self.raw = text.encode("ascii", "replace")
         # Kept here and not by `cached_property`, which before Python 3.12 has a lock that a fork may find taken.
-        self._plain: bytes | None = None
         self._long_words: list[Part] | None = None
 
-    @property
-    def plain(self) -> bytes:
-        """Small letters, one kind of bracket, one kind of quote."""
-        if self._plain is None:
-            self._plain = self.raw.translate(_PLAIN)
-        return self._plain
-
-    def plain_part(self, start: int, end: int) -> bytes:
-        """Part of `plain`."""
+    def plain(self, start: int, end: int) -> bytes:
+        """Part of the text in small letters, with one kind of bracket and one kind of quote."""
         return self.raw[start:end].translate(_PLAIN)
 
     @property
