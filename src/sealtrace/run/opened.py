@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import ObjectNotFound, VaultDenied, VaultError
-from ..event import EventStatus, Kind, RunEvent
+from ..event import EventStatus, RunEvent
 from ..vault import Manifest, Store, StoredRecord, layout
 from ..vault.excerpt import Excerpt
 from ..vault.manifest import SegmentInfo
@@ -19,8 +19,6 @@ from .findings import NO_PAYLOAD
 from .run import Run
 
 __all__ = ["OpenedRun", "outlined"]
-
-_IO = frozenset({Kind.INPUT, Kind.OUTPUT})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +71,7 @@ def outlined(record: StoredRecord, store: Store) -> list[RunEvent]:
     if manifest is None:
         return record.events()
     states = {klass: _state(record, store, segments) for klass, segments in _by_class(manifest)}
-    return [_outline(event, states) for event in record.envelopes()]
+    return [_outline(event, states, record) for event in record.envelopes()]
 
 
 def _by_class(manifest: Manifest) -> Iterator[tuple[str, list[SegmentInfo]]]:
@@ -91,19 +89,14 @@ def _state(record: StoredRecord, store: Store, segments: list[SegmentInfo]) -> E
     try:
         store.get(first.key, start=0, length=1)
         return record.payload_state()
-    except VaultDenied as error:
-        record.problems.append(str(error))
-        return EventStatus.PAYLOAD_DENIED
-    except ObjectNotFound as error:
-        record.problems.append(str(error))
-        return EventStatus.PAYLOAD_MISSING
+    except (VaultDenied, ObjectNotFound) as error:
+        return record.lost(error)
     except VaultError as error:
         record.problems.append(str(error))
     return EventStatus.RECORDED
 
 
-def _outline(event: RunEvent, states: Mapping[str, EventStatus]) -> RunEvent:
+def _outline(event: RunEvent, states: Mapping[str, EventStatus], record: StoredRecord) -> RunEvent:
     if event.status is not EventStatus.RECORDED:
         return event
-    klass = "io" if event.kind in _IO and ("io" in states or "content" not in states) else "content"
-    return dataclasses.replace(event, status=states.get(klass, EventStatus.PAYLOAD_MISSING))
+    return dataclasses.replace(event, status=states.get(record.class_of(event.kind), EventStatus.PAYLOAD_MISSING))

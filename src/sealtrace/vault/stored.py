@@ -28,6 +28,13 @@ __all__ = ["StoredRecord"]
 _GROUPS_KEPT: Final = 32
 """Gzip members kept unpacked for the next event that is asked for; a few megabytes."""
 
+_LOST: Final = (
+    (PayloadErased, EventStatus.PAYLOAD_ERASED),
+    (VaultDenied, EventStatus.PAYLOAD_DENIED),
+    (ObjectNotFound, EventStatus.PAYLOAD_MISSING),
+)
+"""What becomes of payloads that cannot be read; the first that fits."""
+
 
 class StoredRecord:
     """One record as it lies in the vault.
@@ -164,15 +171,18 @@ class StoredRecord:
                     raise RecordDamaged(f"record {self.record_id}: event {event.seq} is of two kinds")
                 status = EventStatus.RECORDED if self.manifest is not None else EventStatus.PARTIAL_RECORD
             elif status is EventStatus.RECORDED:
-                status = read.reasons.get(self._class_of(event.kind), EventStatus.PAYLOAD_MISSING)
+                status = read.reasons.get(self.class_of(event.kind), EventStatus.PAYLOAD_MISSING)
             out.append(dataclasses.replace(event, payload=read.values.get(event.seq), status=status))
         return out
 
-    def _class_of(self, kind: Kind) -> str:
-        classes = {key.split("/", 1)[0] for key in self._segments}
-        return (
-            "io" if kind in (Kind.INPUT, Kind.OUTPUT) and ("io" in classes or "content" not in classes) else "content"
-        )
+    @cached_property
+    def _classes(self) -> frozenset[str]:
+        return frozenset(key.split("/", 1)[0] for key in self._segments)
+
+    def class_of(self, kind: Kind) -> str:
+        """The retention class in which this record keeps payloads of a kind."""
+        apart = "io" in self._classes or "content" not in self._classes
+        return "io" if kind in (Kind.INPUT, Kind.OUTPUT) and apart else "content"
 
     @cached_property
     def _payloads(self) -> _Payloads:
@@ -197,15 +207,13 @@ class StoredRecord:
             return EventStatus.PAYLOAD_EXPIRED, []
         try:
             return None, self._lines(key)
-        except PayloadErased as error:
-            self.problems.append(str(error))
-            return EventStatus.PAYLOAD_ERASED, []
-        except VaultDenied as error:
-            self.problems.append(str(error))
-            return EventStatus.PAYLOAD_DENIED, []
-        except ObjectNotFound as error:
-            self.problems.append(str(error))
-            return EventStatus.PAYLOAD_MISSING, []
+        except (PayloadErased, VaultDenied, ObjectNotFound) as error:
+            return self.lost(error), []
+
+    def lost(self, error: PayloadErased | VaultDenied | ObjectNotFound) -> EventStatus:
+        """What a refusal makes of the payloads it hides; it is kept among the problems."""
+        self.problems.append(str(error))
+        return next(status for kind, status in _LOST if isinstance(error, kind))
 
     def _take(self, lines: list[dict[str, Any]], out: _Payloads) -> None:
         messages: dict[int, Any] = {}
@@ -258,12 +266,8 @@ class StoredRecord:
             return EventStatus.RECORDED
         try:
             self._safe.key()
-        except PayloadErased as error:
-            self.problems.append(str(error))
-            return EventStatus.PAYLOAD_ERASED
-        except VaultDenied as error:
-            self.problems.append(str(error))
-            return EventStatus.PAYLOAD_DENIED
+        except (PayloadErased, VaultDenied) as error:
+            return self.lost(error)
         return EventStatus.RECORDED
 
     def payload(self, seq: int) -> Any:
@@ -315,7 +319,7 @@ class StoredRecord:
         # Where the envelopes have been read the class is known, and the other one may be denied; else the narrowest
         # range first: a class with few events spans many that are not its own.
         known = self._envelopes.get(seq) if "_envelopes" in self.__dict__ else None
-        klass = self._class_of(known.kind) if known is not None else None
+        klass = self.class_of(known.kind) if known is not None else None
         found = [
             ((segment.klass != klass, group.last_seq - group.first_seq), segment, index)
             for segment in self._segments.values()
