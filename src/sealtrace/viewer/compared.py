@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
-from urllib.parse import urlencode
 
 from ..event import RunEvent
 from ..replay.diff import Change, Diff, Row
 from ..replay.wording import EXPLAINED
 from .html import Html, tag
+from .links import event_address, run_link
 from .sides import one_value, two_values
 
 __all__ = ["body", "form"]
@@ -46,7 +46,7 @@ def body(found: Diff, *, links: bool) -> list[Html]:
         links: Let event numbers lead to the runs' own pages; a file stands alone and has none.
     """
     return [
-        tag("h1", "A ", _run(found.a, links=links), " and B ", _run(found.b, links=links)),
+        tag("h1", "A ", run_link(found.a, links=links), " and B ", run_link(found.b, links=links)),
         _verdict(found, links=links),
         *_notes(found),
         *_events(found, links=links),
@@ -64,11 +64,6 @@ def form(a: str = "", b: str = "", ignore: Sequence[str] = ()) -> Html:
         )
     ]
     return tag("form", fields, tag("button", "Compare"), action="/compare", method="get", class_="pair")
-
-
-def _run(run_id: str, *, links: bool) -> Html:
-    name = tag("code", run_id)
-    return tag("a", name, href=f"/runs/{run_id}") if links else name
 
 
 def _verdict(found: Diff, *, links: bool) -> Html:
@@ -110,8 +105,7 @@ def _event_name(event: RunEvent, name: str, *, links: bool) -> Html:
     shown = tag("code", name)
     if not links:
         return shown
-    where = {"event": event.seq, "record": event.record_id}
-    return tag("a", shown, href=f"/runs/{event.run_id}?{urlencode(where, errors='replace')}")
+    return tag("a", shown, href=event_address(event.run_id, event.seq, event.record_id))
 
 
 def _outcome(found: Diff) -> str:

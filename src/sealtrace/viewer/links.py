@@ -6,8 +6,9 @@ from urllib.parse import quote, urlencode
 
 from ..event import RunEvent
 from ..run import Run
+from .html import Html, tag
 
-__all__ = ["Links"]
+__all__ = ["Links", "event_address", "run_link"]
 
 
 class Links:
@@ -61,3 +62,14 @@ class Links:
 def _query(parameters: dict[str, str | None]) -> str:
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"?{urlencode(given, errors='replace')}" if given else ""
+
+
+def run_link(run_id: str, *, links: bool) -> Html:
+    """A run's id, leading to its page where there is one: a file stands alone."""
+    name = tag("code", run_id)
+    return tag("a", name, href=f"/runs/{run_id}") if links else name
+
+
+def event_address(run_id: str, seq: int, record_id: str | None) -> str:
+    """A run's page at an event, for who has their numbers only."""
+    return f"/runs/{run_id}{_query({'event': str(seq), 'record': record_id or None})}"

@@ -12,7 +12,7 @@ from .calls import Calls
 from .content import as_json, heading_of, message, value
 from .html import Child, Html, tag
 from .links import Links
-from .reading import Read, fold, tie
+from .reading import Read, rest_of, tie
 from .turns import model_call
 
 __all__ = ["Read", "panel"]
@@ -151,8 +151,8 @@ def _arguments(call: Read | None) -> Child:
     if call.payload is None:
         return _nothing(call)
     payload = facts(call.payload)
-    rest = {name: item for name, item in payload.items() if name not in ("arguments", "tool")}
-    return [value(payload.get("arguments", call.payload)), fold("More of the call", value(rest)) if rest else None]
+    more = rest_of(payload, "arguments", "tool", called="More of the call")
+    return [value(payload.get("arguments", call.payload)), more]
 
 
 def _result(result: Read | None) -> Child:
@@ -161,11 +161,10 @@ def _result(result: Read | None) -> Child:
     if result.payload is None:
         return _nothing(result)
     payload = facts(result.payload)
-    rest = {name: item for name, item in payload.items() if name not in ("result", "tool", "error")}
     return [
         tag("div", tag("h4", "Error"), value(payload["error"]), class_="error") if "error" in payload else None,
         value(payload["result"]) if "result" in payload else None,
-        fold("More of the result", value(rest)) if rest else None,
+        rest_of(payload, "result", "tool", "error", called="More of the result"),
     ]
 
 
@@ -180,20 +179,17 @@ def _input(payload: dict[str, Any]) -> Child:
     shown = [
         tag("section", tag("h4", heading_of(item)[:120]), message(item), class_="message from-user") for item in turns
     ]
-    rest = {name: item for name, item in payload.items() if name != "input"}
-    return [shown, fold("More", value(rest)) if rest else None]
+    return [shown, rest_of(payload, "input")]
 
 
 def _output(payload: dict[str, Any]) -> Child:
-    rest = {name: item for name, item in payload.items() if name != "final_output"}
-    return [value(payload.get("final_output")), fold("More", value(rest)) if rest else None]
+    return [value(payload.get("final_output")), rest_of(payload, "final_output")]
 
 
 def _handoff(payload: dict[str, Any]) -> Child:
-    rest = {name: item for name, item in payload.items() if name not in ("from", "to", "arguments")}
     ends = [str(payload.get(side) or "?")[:120] for side in ("from", "to")]
-    return [tag("p", " → ".join(ends), class_="ends"), value(payload.get("arguments")),
-            fold("More", value(rest)) if rest else None]  # fmt: skip
+    more = rest_of(payload, "from", "to", "arguments")
+    return [tag("p", " → ".join(ends), class_="ends"), value(payload.get("arguments")), more]
 
 
 def _guardrail(payload: dict[str, Any]) -> Child:

@@ -6,10 +6,11 @@ import dataclasses
 from typing import Any
 
 from ..event import RunEvent
+from .content import value
 from .html import Child, Html, tag
 from .links import Links
 
-__all__ = ["Read", "fold", "tie"]
+__all__ = ["Read", "fold", "rest_of", "tie"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,3 +45,9 @@ def tie(words: str, event: RunEvent, links: Links) -> Html:
 def fold(summary: str, inner: Child) -> Html:
     """Something that is there for who wants it."""
     return tag("details", tag("summary", summary), inner, class_="fold")
+
+
+def rest_of(found: dict[str, Any], *shown: str, called: str = "More") -> Html | None:
+    """What has not been shown yet, folded away; None where that is all."""
+    rest = {name: item for name, item in found.items() if name not in shown}
+    return fold(called, value(rest)) if rest else None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
-from urllib.parse import urlencode
 
 from ..replay.kept import KeptReport
 from ..replay.report import Divergence, Fate, Mode, Outcome, Report, Step
 from ..replay.wording import EXPLAINED
 from .html import Child, Html, tag
+from .links import event_address, run_link
 from .sides import two_values
 
 __all__ = ["body", "shelf"]
@@ -38,7 +38,7 @@ def body(report: Report, *, links: bool) -> list[Html]:
         links: Let event numbers lead to the run's own page; a file stands alone and has none.
     """
     return [
-        tag("h1", "Rerun of ", _run(report.run_id, links=links)),
+        tag("h1", "Rerun of ", run_link(report.run_id, links=links)),
         _verdict(report),
         *_notes(report),
         *_course(report, report.run_id if links else None),
@@ -60,11 +60,6 @@ def shelf(reports: Sequence[KeptReport]) -> list[Html]:
 
 def _headings(*names: str) -> Html:
     return tag("tr", [tag("th", name, scope="col") for name in names])
-
-
-def _run(run_id: str, *, links: bool) -> Html:
-    name = tag("code", run_id)
-    return tag("a", name, href=f"/runs/{run_id}") if links else name
 
 
 def _verdict(report: Report) -> Html:
@@ -156,8 +151,7 @@ def _steps(steps: Sequence[Step], run: str | None) -> Html:
 def _event(record_id: str | None, seq: int, run: str | None) -> Html:
     if run is None:
         return tag("code", f"#{seq}")
-    where = {"event": str(seq)} | ({"record": record_id} if record_id else {})
-    return tag("a", f"#{seq}", href=f"/runs/{run}?{urlencode(where, errors='replace')}")
+    return tag("a", f"#{seq}", href=event_address(run, seq, record_id))
 
 
 def _parting(report: Report, found: Divergence, run: str | None) -> Html:
