@@ -12,7 +12,7 @@ from pathlib import Path
 from sealtrace import lifetime
 
 SOURCE = Path(__file__).parents[1] / "src" / "sealtrace"
-HELD_APART = ("lifetime.py", "kms.py", "redaction/aside.py", "replay/", "viewer/")
+HELD_APART = ("lifetime.py", "redaction/aside.py", "replay/", "viewer/")
 """These look after their locks themselves, or never run in a process that records."""
 
 

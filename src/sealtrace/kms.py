@@ -8,11 +8,11 @@ endpoint from `AWS_ENDPOINT_URL_KMS`. Each call is bounded by `connect_timeout`,
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any, Final
 
+from .aws import NO_CREDENTIALS, bounded, client_errors
 from .errors import VaultDenied, VaultError, VaultUnavailable
-from .lifetime import whole_at_fork
+from .lifetime import fresh_lock, whole_at_fork
 from .settings import Settings
 
 __all__ = ["SCHEME", "Kms", "WrongKmsKey"]
@@ -38,10 +38,6 @@ _REMEDIES: Final = {
 }
 """Refusals that trying again does not mend; everything else may pass."""
 
-_NO_CREDENTIALS: Final = frozenset(
-    {"NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError", "UnauthorizedSSOTokenError"}
-)
-
 
 class WrongKmsKey(VaultDenied):
     """It was encrypted by another KMS key than the one named."""
@@ -56,7 +52,7 @@ class Kms:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
+        self._lock = fresh_lock()
         self._clients: dict[str | None, Any] = {}
         self._pid = os.getpid()
 
@@ -100,24 +96,21 @@ class Kms:
         return answer
 
     def _call(self, operation: str, key: str | None, **arguments: Any) -> Any:
-        with whole_at_fork():
-            from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second to import
-
+        says_no, no_answer = client_errors()
         if key is not None:
             arguments["KeyId"] = key
         try:
             return getattr(self._client(key), operation)(**arguments)
-        except ClientError as error:
-            raise _translated(operation, key, error.response) from None
-        except BotoCoreError as error:
+        except says_no as error:
+            raise _translated(operation, key, getattr(error, "response", {})) from None
+        except no_answer as error:
             raise _broken(operation, key, error) from None
 
     def _client(self, key: str | None) -> Any:
-        if self._pid != os.getpid():
-            # A forked child: the clients are the parent's, and the lock may be held by a thread left behind.
-            self._lock, self._clients, self._pid = threading.Lock(), {}, os.getpid()
         region = _region_of(key) or self._settings.region
         with self._lock:
+            if self._pid != os.getpid():
+                self._clients, self._pid = {}, os.getpid()  # a forked child: those are the parent's
             if region not in self._clients:
                 self._clients[region] = self._new_client(region)
             return self._clients[region]
@@ -125,19 +118,8 @@ class Kms:
     def _new_client(self, region: str | None) -> Any:
         with whole_at_fork():
             import boto3  # noqa: PLC0415 - takes a second to import
-            from botocore.config import Config  # noqa: PLC0415
 
-            settings = self._settings
-            return boto3.session.Session().client(
-                "kms",
-                region_name=region,
-                config=Config(
-                    connect_timeout=settings.connect_timeout,
-                    read_timeout=settings.read_timeout,
-                    retries={"mode": "standard", "total_max_attempts": settings.max_attempts},
-                    user_agent_extra="sealtrace",
-                ),
-            )
+            return boto3.session.Session().client("kms", region_name=region, config=bounded(self._settings))
 
 
 def _region_of(key: str | None) -> str | None:
@@ -157,7 +139,7 @@ def _translated(operation: str, key: str | None, response: Any) -> VaultError:
 
 def _broken(operation: str, key: str | None, error: Exception) -> VaultError:
     name = type(error).__name__
-    if name in _NO_CREDENTIALS:
+    if name in NO_CREDENTIALS:
         return VaultDenied(f"KMS: no AWS credentials ({name}); set up boto3's default chain")
     if name == "NoRegionError":
         return VaultDenied("KMS: no region is known; give the key as an ARN, or set `region` or AWS_DEFAULT_REGION")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from ..aws import client_errors
 from ..errors import VaultDenied, VaultUnavailable
 from ..settings import Settings
 from . import layout
@@ -42,15 +43,14 @@ class BucketView:
 
     def ask(self, operation: str) -> Any:
         """The answer of a `get_bucket_…` call; None where nothing is set."""
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second to import
-
+        says_no, no_answer = client_errors()
         if operation not in self._known:
             arguments = {"Bucket": self.name} | ({"ExpectedBucketOwner": self._owner} if self._owner else {})
             try:
                 self._known[operation] = getattr(self._client, operation)(**arguments)
-            except ClientError as error:
-                self._known[operation] = self._refusal(error.response)
-            except BotoCoreError as error:
+            except says_no as error:
+                self._known[operation] = self._refusal(getattr(error, "response", {}))
+            except no_answer as error:
                 raise VaultUnavailable(f"s3://{self.name} does not answer ({type(error).__name__})") from None
         found = self._known[operation]
         if isinstance(found, CannotLook):

@@ -7,12 +7,13 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..aws import client_errors
 from ..errors import VaultDenied, VaultUnavailable
 from ..settings import Settings
 from . import policies
 from .bucketview import UNSUPPORTED, BucketView, CannotLook
 from .keyroles import role_policy
-from .stores.clients import client_errors, new_client
+from .stores.clients import new_client
 from .stores.s3 import S3Store
 
 __all__ = ["create_roles", "init_bucket"]
@@ -156,17 +157,16 @@ def _known(ask: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def _create(client: Any, bucket: BucketView, settings: Settings) -> str:
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second to import
-
+    says_no, no_answer = client_errors()
     where: dict[str, Any] = {}
     if settings.region not in (None, "us-east-1") and bucket.aws:
         where = {"CreateBucketConfiguration": {"LocationConstraint": settings.region}}
     try:
         client.head_bucket(Bucket=bucket.name)
-    except ClientError as error:
-        if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") != 404:
+    except says_no as error:
+        if getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode") != 404:
             raise VaultDenied(f"the bucket {bucket.name} belongs to somebody else; choose another name") from None
-    except BotoCoreError as error:
+    except no_answer as error:
         raise VaultUnavailable(f"the store does not answer ({type(error).__name__})") from None
     else:
         return "there already"
@@ -175,15 +175,14 @@ def _create(client: Any, bucket: BucketView, settings: Settings) -> str:
 
 
 def _step(client: Any, operation: str, bucket: BucketView, arguments: dict[str, Any]) -> str:
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second to import
-
+    says_no, no_answer = client_errors()
     try:
         getattr(client, operation)(Bucket=bucket.name, **arguments)
-    except ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code"))
+    except says_no as error:
+        code = _code(error)
         if code in UNSUPPORTED or (not bucket.aws and code in ("InvalidRequest", "InvalidArgument", "MalformedXML")):
             return f"not supported here ({code})"
         raise VaultDenied(f"{operation} on {bucket.name} was refused ({code}); use credentials that own it") from None
-    except BotoCoreError as error:
+    except no_answer as error:
         raise VaultUnavailable(f"the store does not answer ({type(error).__name__})") from None
     return "set"

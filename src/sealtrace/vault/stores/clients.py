@@ -7,7 +7,6 @@ anything changed that it was made from: settings, the `AWS_*` environment, the t
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import hashlib
 import os
@@ -15,10 +14,11 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Final
 
+from ...aws import bounded, import_boto3
 from ...lifetime import fresh_lock, whole_at_fork
 from ...settings import Settings
 
-__all__ = ["client_errors", "forget", "import_boto3", "new_client", "shared_client"]
+__all__ = ["forget", "new_client", "shared_client"]
 
 _MOST: Final = 16
 _FILES: Final = (("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), ("AWS_CONFIG_FILE", "~/.aws/config"))
@@ -53,23 +53,6 @@ def forget(client: Any) -> None:
             del _clients[name]
 
 
-def client_errors() -> tuple[type[Exception], type[Exception]]:
-    """boto3's `ClientError`, an answer that says no, and `BotoCoreError`, no answer at all."""
-    with whole_at_fork():
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes a second
-
-    return ClientError, BotoCoreError
-
-
-def import_boto3() -> None:
-    """Import it before it is needed, and before a fork, so that children need not each do it."""
-    with whole_at_fork():
-        import boto3  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport]
-        import botocore.client  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport]
-
-        codecs.lookup("idna")  # the first connection would import it
-
-
 def new_client(settings: Settings, session: Any = None, *, service: str = "s3") -> Any:
     """A client of its own.
 
@@ -81,7 +64,6 @@ def new_client(settings: Settings, session: Any = None, *, service: str = "s3") 
     import_boto3()
     with whole_at_fork():
         import boto3  # noqa: PLC0415 - takes a second
-        from botocore.config import Config  # noqa: PLC0415
 
         made: Any = session or boto3.session.Session()
         return made.client(
@@ -89,13 +71,7 @@ def new_client(settings: Settings, session: Any = None, *, service: str = "s3") 
             endpoint_url=settings.endpoint_url,
             region_name=settings.region,
             verify=str(settings.ca_bundle) if settings.ca_bundle is not None else None,
-            config=Config(
-                connect_timeout=settings.connect_timeout,
-                read_timeout=settings.read_timeout,
-                retries={"mode": "standard", "total_max_attempts": settings.max_attempts},
-                s3={"addressing_style": settings.addressing_style},
-                user_agent_extra="sealtrace",
-            ),
+            config=bounded(settings, s3={"addressing_style": settings.addressing_style}),
         )
 
 

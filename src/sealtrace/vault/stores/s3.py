@@ -8,10 +8,11 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ...aws import NO_CREDENTIALS, client_errors, import_boto3
 from ...errors import ObjectExists, ObjectNotFound, VaultDenied, VaultError, VaultUnavailable
 from ...settings import Settings
 from .base import ObjectInfo, ObjectVersion, refuse_large
-from .clients import client_errors, forget, import_boto3, shared_client
+from .clients import forget, shared_client
 
 __all__ = ["S3Store"]
 
@@ -245,12 +246,7 @@ class S3Store:
         return found
 
     def _as_outage(self, name: str, error: Exception, key: str | None) -> VaultError:
-        if name in (
-            "NoCredentialsError",
-            "PartialCredentialsError",
-            "TokenRetrievalError",
-            "UnauthorizedSSOTokenError",
-        ):
+        if name in NO_CREDENTIALS:
             return VaultDenied(f"{self.url}: no AWS credentials ({name}); set up boto3's default chain", key=key)
         if name == "NoRegionError":
             return VaultDenied(f"{self.url}: no region is known; set `region` or AWS_REGION", key=key)
