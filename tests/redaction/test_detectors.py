@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from typing import Any
 
 import pytest
 
+from redaction.shapes import like
 from sealtrace.keys import Keys
 from sealtrace.redaction import Policy, Redactor
 from sealtrace.redaction.detectors import built_in
@@ -17,42 +17,6 @@ _KEYS = Keys(b"a key for the tests only")
 _STRICT = Redactor(Policy(), _KEYS)
 _BALANCED = Redactor(Policy(profile="balanced"), _KEYS)
 _ISSUED = [detector for detector in built_in("strict") if detector.prefixes]
-_MANY = 24
-
-
-def _like(pattern: str, draw: random.Random) -> str:
-    """A random string that the pattern matches; repeats of open length are kept short."""
-    parser = re._parser
-
-    def made(items: Any) -> str:
-        out = ""
-        for operation, value in items:
-            name = str(operation)
-            if name == "LITERAL":
-                out += chr(value)
-            elif name == "IN":
-                members = [c for c in map(chr, range(33, 127)) if re.fullmatch(_class(value), c)]
-                out += draw.choice([c for c in members if c.isalnum()] or members)
-            elif name == "MAX_REPEAT":
-                low, high, inner = value
-                for _ in range(min(max(low, _MANY), int(high))):
-                    out += made(inner)
-            elif name == "SUBPATTERN":
-                out += made(value[3])
-            elif name == "BRANCH":
-                out += made(draw.choice(value[1]))
-            else:
-                raise AssertionError(name)
-        return out
-
-    def _class(members: Any) -> str:
-        body = ""
-        for operation, value in members:
-            body += f"{re.escape(chr(value[0]))}-{re.escape(chr(value[1]))}" if str(operation) == "RANGE" else ""
-            body += re.escape(chr(value)) if str(operation) == "LITERAL" else ""
-        return f"[{body}]"
-
-    return made(parser.parse(pattern))
 
 
 @pytest.mark.parametrize("detector", _ISSUED, ids=[detector.name for detector in _ISSUED])
@@ -60,7 +24,7 @@ def test_every_issuers_token_is_found_wherever_it_stands(detector: Any) -> None:
     """Alone, quoted, in a URL, in JSON, in a sentence: nothing of it is left, in either profile's eyes a secret."""
     draw = random.Random(detector.name)
     for _ in range(5):
-        token = _like(detector.pattern, draw)
+        token = like(detector.pattern, draw)
         for text in (
             token,
             f'k = "{token}"',
