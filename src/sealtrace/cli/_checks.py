@@ -15,9 +15,6 @@ from ..errors import SealtraceError, VaultDenied
 from ..settings import Settings
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from ..vault import S3Store
 
 __all__ = ["Level", "Row", "capture_rows", "import_row", "other_processors", "others_rows", "place_rows", "span_rows"]
