@@ -51,6 +51,10 @@ class Detector:
     lead: str = ""
     prefixes: tuple[str, ...] = ()
     resolve: Resolve | None = None
+    _group: str | int = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_group", "value" if "(?P<value>" in self.pattern else 0)
 
     def compiled(self) -> re.Pattern[str]:
         """The pattern for the standard library's engine."""
@@ -58,9 +62,9 @@ class Detector:
 
     def spans(self, text: str, match: re.Match[str]) -> Iterable[Span]:
         """What is to be replaced, of one match."""
+        start, end = match.span(self._group)
         if self.resolve is not None:
-            return self.resolve(text, *match.span("value" if "value" in match.re.groupindex else 0))
-        start, end = match.span("value" if "value" in match.re.groupindex else 0)
+            return self.resolve(text, start, end)
         return () if glued(text, *match.span()) else ((start, end, self.kind),)
 
 

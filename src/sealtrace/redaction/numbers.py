@@ -46,6 +46,13 @@ _DATE: Final = re.compile(
 )
 
 
+# Agents are told more dates than anything, most of them as ISO 8601 writes them, with nothing tied to them.
+_LONE_DATE: Final = re.compile(
+    r"[\s\"':,;\[{>](?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?:[\s\"',;\]}.<\\]|\Z)"
+)
+_SHORTEST_CARD: Final = 12
+
+
 def number_detectors(*, strict: bool) -> tuple[Detector, ...]:
     """The one detector that finds them all."""
 
@@ -56,6 +63,8 @@ def number_detectors(*, strict: bool) -> tuple[Detector, ...]:
 
 
 def _classified(text: str, start: int, end: int, *, strict: bool) -> Iterator[Span]:
+    if end - start == 10 and _LONE_DATE.match(text, start - 1):
+        return
     groups = [match.span() for match in _GROUP.finditer(text, start, end)]
     glued_left = start > 0 and text[start - 1].isalnum()
     if glued_left or text[end : end + 1].isalnum():
@@ -65,12 +74,15 @@ def _classified(text: str, start: int, end: int, *, strict: bool) -> Iterator[Sp
             return
     if glued_left or (start > 0 and text[start - 1] == "_"):
         groups = groups[1:]
-    if groups and (text[end : end + 1].isalpha() or text[end : end + 1] == "_") and not text.startswith("x", end):
+    if not groups:
+        return
+    if (text[end : end + 1].isalpha() or text[end : end + 1] == "_") and not text.startswith("x", end):
         groups = groups[:-1]
     rest: list[list[tuple[int, int]]] = [[]]
+    enough = sum(high - low for low, high in groups) >= _SHORTEST_CARD
     index = 0
     while index < len(groups):
-        size = _card_at(text, groups, index, strict=strict) or _ssn_at(text, groups, index)
+        size = (enough and _card_at(text, groups, index, strict=strict)) or _ssn_at(text, groups, index)
         if size is None:
             rest[-1].append(groups[index])
             index += 1
@@ -94,11 +106,11 @@ def _card_at(text: str, groups: list[tuple[int, int]], index: int, *, strict: bo
         digits += text[low:high]
         if len(digits) > 19:
             break
-        if len(digits) >= 12 and card(digits) and _grouped_like_a_card(text, groups[index : offset + 1]):
+        if len(digits) >= _SHORTEST_CARD and card(digits) and _grouped_like_a_card(text, groups[index : offset + 1]):
             best = offset - index + 1
     if best is None:
         low, high = groups[index]
-        if strict and 12 <= high - low <= 19 and _CARD_BEFORE.search(context_before(text, low, 32)):
+        if strict and _SHORTEST_CARD <= high - low <= 19 and _CARD_BEFORE.search(context_before(text, low, 32)):
             best = 1
     if best is None:
         return None
@@ -194,13 +206,12 @@ def _phone(text: str, groups: list[tuple[int, int]], *, strict: bool) -> Span | 
     if (plus and total >= 8) or _north_american(text, groups, sizes, first, strict=strict):
         return first, last, "PHONE"
     before = context_before(text, first, 40)
-    if _NOT_A_PHONE_BEFORE.search(before):
-        return None
-    if _called_a_phone(before) or _PHONE_AFTER.match(text, last):
-        return first, last, "PHONE"
-    if strict and _grouped_like_a_phone(text, groups, sizes, total):
-        return first, last, "PHONE"
-    return None
+    likely = (
+        _called_a_phone(before)
+        or _PHONE_AFTER.match(text, last) is not None
+        or (strict and _grouped_like_a_phone(text, groups, sizes, total))
+    )
+    return (first, last, "PHONE") if likely and _NOT_A_PHONE_BEFORE.search(before) is None else None
 
 
 def _called_a_phone(before: str) -> bool:
