@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sealtrace.keys import Keys
 from sealtrace.redaction import Policy, Redactor
-from sealtrace.redaction.engines import build_engine
+from sealtrace.redaction.engines import build_engine, fast_installed
 
 _KEYS = Keys(b"a key for benchmarks only")
 
@@ -183,13 +183,9 @@ def curve(engines: list[str], megabytes: float) -> None:
 
 
 def main() -> None:
-    engines = ["anchors"]
-    try:
-        import hyperscan  # noqa: F401
-    except ImportError:
-        print("  hyperscan: not installed here")
-    else:
-        engines.append("hyperscan")
+    engines = ["anchors", "hyperscan"] if fast_installed() else ["anchors"]
+    if len(engines) == 1:
+        print("  hyperscan: sealtrace[fast] is not installed here")
     speeds(engines)
     if "--peers" in sys.argv:
         print()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 from pathlib import Path
@@ -14,13 +13,14 @@ from redaction.evasions import CASES
 from sealtrace.redaction import Policy
 from sealtrace.redaction.detectors import built_in
 from sealtrace.redaction.engine import AnchorEngine, Engine, PlainEngine
+from sealtrace.redaction.engines import fast_installed
 
 _PADDING = "Nothing to see in this line of prose, 12 times.\n" * 120
 
 
 def _engines(profile: str) -> list[Engine]:
     engines: list[Engine] = [AnchorEngine(built_in(profile))]
-    if importlib.util.find_spec("hyperscan") is not None:
+    if fast_installed():
         from sealtrace.redaction.hyperscan_engine import HyperscanEngine
 
         fast = HyperscanEngine(built_in(profile))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 __all__ = ["HIDDEN"]
 
-HIDDEN: Final = frozenset({"hyperscan", "re2", "regex", "kingfisher_sdk", "presidio_analyzer"})
+HIDDEN: Final = frozenset({"hyperscan", "sealtrace_fast", "re2", "regex", "kingfisher_sdk", "presidio_analyzer"})
 
 _find_spec: Final = importlib.machinery.PathFinder.find_spec
 

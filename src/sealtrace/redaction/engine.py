@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from .detector import Detector
 from .encodings import hidden
+from .personal import FARTHEST_QUOTE, kind_named
 from .view import View
 
 __all__ = ["AnchorEngine", "Engine", "Found", "PlainEngine"]
@@ -72,7 +73,9 @@ class AnchorEngine:
 
     def __init__(self, detectors: Iterable[Detector]) -> None:
         rules = [(rank, detector, detector.compiled()) for rank, detector in enumerate(detectors)]
-        self._anchored = by_anchor(rule for rule in rules if rule[1].anchors and not rule[1].prefixes)
+        self._anchored = by_anchor(
+            rule for rule in rules if rule[1].anchors and not rule[1].prefixes and rule[1].name not in SHAPES
+        )
         self._words = by_prefix(rule for rule in rules if rule[1].prefixes)
         self._shaped = [(rule, SHAPES[rule[1].name]) for rule in rules if rule[1].name in SHAPES]
 
@@ -110,11 +113,11 @@ def by_prefix(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
 
 def find_anchored(view: View, anchored: Iterable[tuple[bytes, list[Rule]]], out: list[Found]) -> None:
     """Rules whose anchor stands in the text."""
-    low = view.plain(0, len(view.raw))
+    plain = view.whole
     for anchor, rules in anchored:
-        position = low.find(anchor)
+        position = plain.find(anchor)
         while position >= 0:
-            position = low.find(anchor, match_at(view.text, position, rules, out))
+            position = plain.find(anchor, match_at(view.text, position, rules, out))
 
 
 def match_at(text: str, anchor: int, rules: list[Rule], out: list[Found]) -> int:
@@ -125,18 +128,17 @@ def match_at(text: str, anchor: int, rules: list[Rule], out: list[Found]) -> int
     """
     following = anchor + 1
     for rank, detector, pattern in rules:
-        match = _match_at(text, anchor, detector, pattern)
-        if match is not None:
-            for first, last, kind in detector.spans(text, match):
-                out.append((first, last, kind, rank))
-                if len(rules) == 1:
-                    following = max(following, last)
+        match = _match_at(text, anchor, detector, pattern) if detector.reach else pattern.match(text, anchor)
+        if match is None:
+            continue
+        for first, last, kind in detector.spans(text, match):
+            out.append((first, last, kind, rank))
+            if len(rules) == 1 and last > following:
+                following = last
     return following
 
 
 def _match_at(text: str, anchor: int, detector: Detector, pattern: re.Pattern[str]) -> re.Match[str] | None:
-    if not detector.reach:
-        return pattern.match(text, anchor)
     low = max(0, anchor - detector.reach)
     if not detector.lead:
         return pattern.search(text, low, anchor + 300)
@@ -204,9 +206,30 @@ def find_ipv6(view: View, part: tuple[int, int], rule: Rule, out: list[Found]) -
             position = match.start() + 1
 
 
+def find_fields(view: View, part: tuple[int, int], rule: Rule, out: list[Found]) -> None:
+    """Values given away by a quoted name: only where a colon stands behind the quote that ends a telling one."""
+    rank, detector, pattern = rule
+    text, plain = view.text, view.whole
+    colon = plain.find(b":", *part)
+    while colon >= 0:
+        following = colon + 1
+        close = colon - 2 if plain[colon - 1] == _SPACE else colon - 1
+        opening = plain.rfind(b'"', max(0, close - FARTHEST_QUOTE), close) if plain[close] == _QUOTE else -1
+        if opening >= 0 and kind_named(text[opening + 1 : close]) is not None:
+            match = pattern.match(text, close)
+            for first, last, kind in detector.spans(text, match) if match is not None else ():
+                out.append((first, last, kind, rank))
+                following = last
+        colon = plain.find(b":", following, part[1])
+
+
+_SPACE: Final = ord(" ")
+_QUOTE: Final = ord('"')
+
 SHAPES: Final[dict[str, Callable[[View, tuple[int, int], Rule, list[Found]], None]]] = {
     "number": find_numbers,
     "ipv4": find_ipv4,
     "ipv6": find_ipv6,
+    "field_in_text": find_fields,
 }
-"""How detectors that have no anchor are found, by name."""
+"""How detectors are found that have no anchor, or too common a one, by name."""

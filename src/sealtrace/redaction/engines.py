@@ -12,7 +12,7 @@ from .engine import AnchorEngine, Engine, Found, PlainEngine
 from .opinions import Opinion, kingfisher, presidio
 from .policy import Policy
 
-__all__ = ["Composite", "build_engine"]
+__all__ = ["Composite", "build_engine", "fast_installed"]
 
 
 class Composite:
@@ -72,10 +72,15 @@ def build_engine(policy: Policy, *, seconds: float = 5.0) -> Composite:
     return Composite(engines, rules, off)
 
 
+def fast_installed() -> bool:
+    """Whether all is there that `[fast]` brings for searching."""
+    return all(importlib.util.find_spec(name) is not None for name in ("hyperscan", "sealtrace_fast"))
+
+
 def _searcher(policy: Policy, detectors: tuple[Detector, ...]) -> Engine:
     if policy.engine == "plain":
         return PlainEngine(detectors)
-    if policy.engine != "anchors" and importlib.util.find_spec("hyperscan") is not None:
+    if policy.engine != "anchors" and fast_installed():
         return _hyperscan(detectors)
     if policy.engine == "hyperscan":
         raise _missing("the engine hyperscan", "fast")

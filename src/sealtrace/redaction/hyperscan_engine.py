@@ -1,7 +1,9 @@
-"""The `[fast]` engine: Hyperscan says where to look, the default engine's patterns look there.
+"""The `[fast]` engine: compiled code says where to look, the default engine's patterns look there.
 
-Hyperscan reads the text once, for all hints together. It only rules places out; what is found is
-decided by the same patterns and the same code as in the default engine, so the answers are the same.
+Hyperscan reads the text once, for the hints of all patterns that are known by their letters;
+`sealtrace_fast`, our own, reads it for numbers, addresses, named and encoded values. Both only rule
+places out; what is found is decided by the same patterns and the same code as in the default engine, so the
+answers are the same.
 """
 
 from __future__ import annotations
@@ -10,38 +12,34 @@ import os
 import re
 import threading
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
 import hyperscan
+import sealtrace_fast
 
 from .._guard import safely
 from .detector import Detector
 from .encodings import hidden
 from .engine import SHAPES, AnchorEngine, Found, Rule, by_anchor, by_prefix, find_word, match_at
-from .hints import DATE_IN_IBAN, ENCODED, hints
-from .view import View
+from .fields import FIELD_WORDS
+from .hints import hints
+from .personal import named_value
+from .view import Part, View
 
 __all__ = ["HyperscanEngine"]
 
-_WORTH_IT: Final = 256
-"""Below this the default engine is as fast."""
+_TELLING: Final = sealtrace_fast.names([word for word in FIELD_WORDS if word.isascii() and word.isalpha()])
+"""A word that ends with a number is known by what stands before that."""
 
-_BETWEEN: Final = "0123456789 .()/_\n-"
-"""Digits, and what may stand between those of one number."""
-
-_RUN: Final = {"number": _BETWEEN.encode(), "ipv4": b"0123456789.", "ipv6": b"0123456789abcdefABCDEF:"}
-_FIELD_VALUE: Final = re.compile(r"[^\"'\\\x00]{1,200}")
-_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_PARTS: Final = {"number": sealtrace_fast.NUMBER, "ipv4": sealtrace_fast.IPV4, "ipv6": sealtrace_fast.IPV6}
+_NAMED: Final = "field_in_text"
+_LONG_WORD: Final = re.compile(r"[A-Za-z0-9_-]{16,}")
 _WIDEST_TOKEN: Final = 400
 _FARTHEST: Final = 1200
 _BACK: Final = {"assigned": 120, "birth": 40, "curl_user": 8, "email": 600, "private_key": 100}
 """How far before the end of its hint a detector's anchor can begin."""
-
-_APART: Final = {"field_in_text": "fields", "number": "numbers", "ipv6": "addresses"}
-"""What is compiled apart from the rest."""
 
 _AGAIN: Final = 24
 """An anchor may begin this far before the end of the hint before."""
@@ -67,30 +65,36 @@ class _Search:
 _Look = Callable[[_Search, int], None]
 """Told where a hint ended, finds what is there."""
 
+_LookAt = Callable[[View, Part, list[Found]], None]
+"""Told where a run stands, finds what it holds."""
+
 
 class HyperscanEngine:
     """Same answers as `AnchorEngine`, faster.
 
     Patterns are compiled on a thread of their own, for about a second in which the agent's thread is
-    not held up; until they are, and for short texts, the default engine is used.
+    not held up; until they are, the default engine is used.
     """
 
     name = "hyperscan"
 
     def __init__(self, detectors: Iterable[Detector]) -> None:
         listed = tuple(detectors)
-        self._short = AnchorEngine(listed)
-        self._hints: list[tuple[str, str]] = []
+        self._meanwhile = AnchorEngine(listed)
+        self._hints: list[str] = []
         self._looks: list[_Look] = []
+        self._parts: dict[int, _LookAt] = {}
+        self._named: int | None = None
+        """The rank of finds that a name gives away; None: they are not looked for."""
         for rank, detector in enumerate(listed):
             rule = (rank, detector, detector.compiled())
-            self._hints.append((_APART.get(detector.name, ""), hints(detector)))
-            self._looks.append(_look_of(rule))
-            if detector.name == "number":
-                self._hints.append(("", DATE_IN_IBAN))
-                self._looks.append(partial(_run, rule, _RUN["number"], -1))
-        self._hints.append(("encoded", ENCODED))
-        self._looks.append(self._encoded)
+            if detector.name in _PARTS:
+                self._parts[_PARTS[detector.name]] = partial(_LOOKS_AT[detector.name], rule)
+            elif detector.name == _NAMED:
+                self._named = rank
+            else:
+                self._hints.append(hints(detector))
+                self._looks.append(_look_of(rule))
         self._database: _Database | None = None
         self._compiling: threading.Thread | None = None
         self._compiled_in = 0
@@ -111,33 +115,34 @@ class HyperscanEngine:
 
     def find(self, text: str, depth: int = 0) -> list[Found]:
         """See `Engine`."""
-        if len(text) < _WORTH_IT:
-            return self._short.find(text, depth)
         database = self._database
         if database is None:
             if self._compiled_in != os.getpid():
                 self._begin()  # a fork took the thread away
-            return self._short.find(text, depth)
-        view = View(text)
-        hits = database.hits(view.raw)
-        if not hits:
-            return []
-        search = _Search(view, depth)
+            return self._meanwhile.find(text, depth)
+        search = _Search(View(text), depth)
+        self._look_at_runs(search)
         looks = self._looks
-        for number, end in hits:
+        for number, end in database.hits(search.view.raw):
             looks[number](search, end)
         return search.out
 
-    def _encoded(self, search: _Search, end: int) -> None:
-        view = search.view
-        words = view.long_words
-        _, last = view.around(end, _BASE64)
-        at = bisect_left(words, end - 24, key=_end_of)
-        near: list[tuple[int, int]] = []
-        while at < len(words) and words[at][0] < last:
-            near.append(words[at])
-            at += 1
-        search.out += hidden(view.text, near, self.find, search.depth)
+    def _look_at_runs(self, search: _Search) -> None:
+        view, out = search.view, search.out
+        runs, named = sealtrace_fast.look(_TELLING, view.raw)
+        for kind, start, end in runs:
+            if kind == sealtrace_fast.ENCODED:
+                words = [match.span() for match in _LONG_WORD.finditer(view.text, start, end)]
+                out += hidden(view.text, words, self.find, search.depth)
+            elif kind in self._parts:
+                self._parts[kind](view, (start, end), out)
+        rank = self._named
+        if rank is not None:
+            text = view.text
+            for first, last, start, end in named:
+                found = named_value(text[first:last], text[start:end])
+                if found is not None:
+                    out.append((start, end, found, rank))
 
 
 def _end_of(part: tuple[int, int]) -> int:
@@ -146,12 +151,6 @@ def _end_of(part: tuple[int, int]) -> int:
 
 def _look_of(rule: Rule) -> _Look:
     rank, detector, _ = rule
-    if detector.name == "field_in_text":
-        return partial(_field, rule)
-    if detector.name == "number":
-        return partial(_number, rule)
-    if detector.name in _RUN:
-        return partial(_run, rule, _RUN[detector.name], rank)
     if detector.prefixes:
         return partial(_words, rank, by_prefix([rule]))
     return partial(_anchored, rank, by_anchor([rule]), _BACK.get(detector.name, _FARTHEST))
@@ -174,33 +173,22 @@ def _anchored(rank: int, anchors: list[tuple[bytes, list[Rule]]], back: int, sea
         search.passed[rank, anchor] = passed
 
 
-def _field(rule: Rule, search: _Search, end: int) -> None:
-    """The hint ends with the value's first character."""
+def _number(rule: Rule, view: View, part: Part, out: list[Found]) -> None:
+    """The run is the very run that the default engine's pattern finds."""
     rank, detector, _ = rule
-    text = search.view.text
-    value = _FIELD_VALUE.match(text, end - 1)
-    if value is not None and detector.resolve is not None:
-        search.out += [(low, high, kind, rank) for low, high, kind in detector.resolve(text, *value.span())]
+    if detector.resolve is not None:
+        out += [(first, last, kind, rank) for first, last, kind in detector.resolve(view.text, *part)]
 
 
-def _number(rule: Rule, search: _Search, end: int) -> None:
-    text = search.view.text
-    mark = text.rfind("_", max(0, end - 14), end)
-    if mark > 0 and text[mark - 1].isalpha() and text[mark + 1 : end - 1].isdecimal() and text[end - 1] not in _BETWEEN:
-        return  # `order_1234567`: a name, and nothing in the pattern of one number
-    _run(rule, _RUN["number"], rule[0], search, end)
+def _address(name: str, rule: Rule, view: View, part: Part, out: list[Found]) -> None:
+    SHAPES[name](view, part, rule, out)
 
 
-def _run(rule: Rule, characters: bytes, lane: int, search: _Search, end: int) -> None:
-    """A run is judged as a whole, so from where it begins; the hits of one lane come from left to right."""
-    rank, detector, _ = rule
-    if end <= search.done.get(lane, -1):
-        return
-    part = search.view.around(end - 1, characters)
-    search.done[lane] = part[1]
-    if (rank, part[0]) not in search.seen:
-        search.seen.add((rank, part[0]))
-        SHAPES[detector.name](search.view, part, rule, search.out)
+_LOOKS_AT: Final[dict[str, Callable[[Rule, View, Part, list[Found]], None]]] = {
+    "number": _number,
+    "ipv4": partial(_address, "ipv4"),
+    "ipv6": partial(_address, "ipv6"),
+}
 
 
 def _words(rank: int, words: dict[str, list[Rule]], search: _Search, end: int) -> None:
@@ -215,38 +203,26 @@ def _words(rank: int, words: dict[str, list[Rule]], search: _Search, end: int) -
 
 
 class _Database:
-    """Compiled hints; the working memory of a scan is each thread's own.
+    """Compiled hints; the working memory of a scan is each thread's own."""
 
-    Several databases, read one after the other: patterns of different build slow each other down in one.
-    """
-
-    def __init__(self, patterns: list[tuple[str, str]]) -> None:
-        groups: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        for number, (group, pattern) in enumerate(patterns):
-            groups[group].append((number, pattern))
-        self._databases = [_compiled(group) for group in groups.values()]
+    def __init__(self, patterns: list[str]) -> None:
+        self._database = hyperscan.Database()
+        self._database.compile(
+            expressions=[text.encode() for text in patterns],
+            ids=list(range(len(patterns))),
+            flags=[hyperscan.HS_FLAG_PREFILTER] * len(patterns),
+        )
         self._local = threading.local()
 
     def hits(self, raw: bytes) -> list[tuple[int, int]]:
-        """Which hints end where, in the order of their ends for each."""
-        scratches = getattr(self._local, "scratches", None)
-        if scratches is None:
-            scratches = self._local.scratches = [hyperscan.Scratch(database) for database in self._databases]
+        """Which hints end where, in the order of their ends."""
+        scratch = getattr(self._local, "scratch", None)
+        if scratch is None:
+            scratch = self._local.scratch = hyperscan.Scratch(self._database)
         out: list[tuple[int, int]] = []
 
         def on_match(number: int, _start: int, end: int, _flags: int, _context: Any) -> None:
             out.append((number, end))
 
-        for database, scratch in zip(self._databases, scratches, strict=True):
-            database.scan(raw, match_event_handler=on_match, scratch=scratch)
+        self._database.scan(raw, match_event_handler=on_match, scratch=scratch)
         return out
-
-
-def _compiled(patterns: list[tuple[int, str]]) -> Any:
-    database = hyperscan.Database()
-    database.compile(
-        expressions=[text.encode() for _, text in patterns],
-        ids=[number for number, _ in patterns],
-        flags=[hyperscan.HS_FLAG_PREFILTER] * len(patterns),
-    )
-    return database

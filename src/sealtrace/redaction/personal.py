@@ -11,7 +11,7 @@ from .detector import Detector, Span, context_before
 from .fields import kind_of_field
 from .validators import ip_address, placeholder
 
-__all__ = ["RESERVED_DOMAIN", "personal_detectors"]
+__all__ = ["FARTHEST_QUOTE", "RESERVED_DOMAIN", "kind_named", "named_value", "personal_detectors"]
 
 RESERVED_DOMAIN: Final = "redacted.invalid"
 """Domain of surrogate mail addresses; `.invalid` never resolves (RFC 2606)."""
@@ -139,26 +139,34 @@ def _ipv6(text: str, start: int, end: int) -> Iterable[Span]:
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_ .-]{1,48}")
 
 
+FARTHEST_QUOTE: Final = 64
+"""Characters from the quote that ends a name to the one that begins it."""
+
+
 def _field_in_text(text: str, start: int, end: int) -> Iterable[Span]:
     # The name stands between quotes before the colon and the quote at `start - 1`; either quote may be escaped.
     colon = text.rfind(":", 0, start - 1)
     close = colon - 2 if text[colon - 1] == " " else colon - 1
-    before = text[close - 64 if close > 64 else 0 : close]
+    before = text[max(0, close - FARTHEST_QUOTE) : close]
     opening = max(before.rfind('"'), before.rfind("'"))
-    kind = _kind_named(before[opening + 1 :]) if opening >= 0 else None
-    if kind is None:
-        return ()
-    value = text[start:end]
-    if not value.strip() or value in _SCHEMA_WORDS or placeholder(value):
-        return ()
-    return ((start, end, kind),)
+    kind = named_value(before[opening + 1 :], text[start:end]) if opening >= 0 else None
+    return ((start, end, kind),) if kind is not None else ()
 
 
 @lru_cache(maxsize=8192)
-def _kind_named(name: str) -> str | None:
+def kind_named(name: str) -> str | None:
+    """What a quoted name says of its value, or None."""
     if name.endswith("\\"):
         name = name.removesuffix("\\").removesuffix("\\").removesuffix("\\")
     return kind_of_field(name) if _NAME.fullmatch(name) else None
+
+
+def named_value(name: str, value: str) -> str | None:
+    """What a quoted value is by its quoted name, or None: the name does not say, or there is no value."""
+    kind = kind_named(name)
+    if kind is None or not value.strip() or value in _SCHEMA_WORDS or placeholder(value):
+        return None
+    return kind
 
 
 _SCHEMA_WORDS: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})

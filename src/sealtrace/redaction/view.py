@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
-__all__ = ["View"]
+__all__ = ["Part", "View"]
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SIGNS: Final = "0123456789"
@@ -38,7 +38,8 @@ _DOTS: Final = re.compile(rb"\.0{1,3}\.0{1,3}\.")
 _HEX: Final = _table(("0123456789abcdefABCDEF", "h"), (":", ":"))
 _COLONS: Final = re.compile(rb":h{0,4}:[h:]*")
 
-Part = tuple[int, int]
+Part: TypeAlias = tuple[int, int]
+"""Where something starts and ends."""
 
 
 class View:
@@ -54,10 +55,18 @@ class View:
         self.raw = text.encode("ascii", "replace")
         # Kept here and not by `cached_property`, which before Python 3.12 has a lock that a fork may find taken.
         self._long_words: list[Part] | None = None
+        self._whole: bytes | None = None
 
     def plain(self, start: int, end: int) -> bytes:
         """Part of the text in small letters, with one kind of bracket and one kind of quote."""
         return self.raw[start:end].translate(_PLAIN)
+
+    @property
+    def whole(self) -> bytes:
+        """All of it as `plain`."""
+        if self._whole is None:
+            self._whole = self.raw.translate(_PLAIN)
+        return self._whole
 
     @property
     def long_words(self) -> list[Part]:
@@ -92,30 +101,12 @@ class View:
             yield low + len(self.text[low:dot].rstrip(_SIGNS))
 
     def colons(self, part: Part) -> Iterator[Part]:
-        """Runs of hexadecimal digits with at least two colons."""
+        """Runs of hexadecimal digits with two colons in a row, or so many that an address needs none."""
         start, end = part
         for match in _COLONS.finditer(self.raw[start:end].translate(_HEX)):
-            if match.end() - match.start() >= 3:
+            run = match[0]
+            if len(run) >= 3 and (b"::" in run or run.count(b":") >= 6):
                 yield start + match.start(), start + match.end()
-
-    def around(self, at: int, characters: bytes) -> Part:
-        """The run of these characters that the place `at` is in, or at an end of."""
-        raw = self.raw
-        start, step = at, 32
-        while start:
-            low = max(0, start - step)
-            kept = len(raw[low:start].rstrip(characters))
-            start, step = low + kept, step * 2
-            if kept:
-                break
-        end, step = at, 32
-        while end < len(raw):
-            part = raw[end : end + step]
-            left = len(part.lstrip(characters))
-            end, step = end + len(part) - left, step * 2
-            if left:
-                break
-        return start, end
 
     @staticmethod
     def anchor(literal: str) -> bytes:
