@@ -110,6 +110,19 @@ def test_the_named_kms_key_is_used(moto: str, client: Any) -> None:
     assert head["SSEKMSKeyId"].endswith("key-1")
 
 
+def test_an_object_says_what_it_holds(moto: str, client: Any) -> None:
+    """JSON and gzip are opened by whoever fetches them; what is sealed is bytes and nothing else."""
+    store = S3Store(BUCKET, "", _settings(moto))
+    types = {
+        "a.json": "application/json",
+        "a.jsonl.gz": "application/gzip",
+        "a.jsonl.gz.enc": "application/octet-stream",
+    }
+    for key, wanted in types.items():
+        _put(store, key, b"x")
+        assert client.head_object(Bucket=BUCKET, Key=key)["ContentType"] == wanted
+
+
 def test_a_giant_object_is_refused_unread(moto: str, client: Any) -> None:
     """What nobody of ours wrote is not read into memory."""
     client.put_object(Bucket=BUCKET, Key="a/b", Body=bytes(MAX_OBJECT + 1))

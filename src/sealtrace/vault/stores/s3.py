@@ -32,6 +32,9 @@ _CHECKSUM_WRONG: Final = frozenset({"BadDigest", "InvalidDigest"})
 _CONFLICTS: Final = 3
 """Tries where two writers race for one key: S3 answers 409 and asks for another try."""
 
+_CONTENT_TYPES: Final = {"json": "application/json", "gz": "application/gzip"}
+"""By how a key ends; what is sealed is neither."""
+
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
 _LATER: Final = {
     **dict.fromkeys(_EXPIRED, "the credentials have expired; they are asked for anew at the next try"),
@@ -89,7 +92,7 @@ class S3Store:
                     Body=data,
                     ChecksumSHA256=base64.b64encode(sha256).decode(),
                     IfNoneMatch="*",
-                    ContentType="application/gzip" if key.endswith(".gz") else "application/json",
+                    ContentType=_CONTENT_TYPES.get(key.rpartition(".")[2], "application/octet-stream"),
                     **self._encryption(),
                 )
             except ObjectExists:
@@ -249,7 +252,7 @@ class S3Store:
         if name in NO_CREDENTIALS:
             return VaultDenied(f"{self.url}: no AWS credentials ({name}); set up boto3's default chain", key=key)
         if name == "NoRegionError":
-            return VaultDenied(f"{self.url}: no region is known; set `region` or AWS_REGION", key=key)
+            return VaultDenied(f"{self.url}: no region is known; set `region` or AWS_DEFAULT_REGION", key=key)
         if name == "SSLError":
             return VaultUnavailable(f"{self.url}: TLS failed; check `endpoint_url` and `ca_bundle`", key=key)
         if name == "ParamValidationError":
