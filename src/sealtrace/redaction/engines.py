@@ -89,7 +89,7 @@ def _searcher(policy: Policy, detectors: tuple[Detector, ...]) -> Engine:
 
 @lru_cache(maxsize=8)
 def _hyperscan(detectors: tuple[Detector, ...]) -> Engine:
-    """One for each set of detectors: compiling takes a second."""
+    """One for each set of detectors: compiling takes its time."""
     from .hyperscan_engine import HyperscanEngine  # noqa: PLC0415 - an extra
 
     return HyperscanEngine(detectors)

@@ -72,7 +72,7 @@ _LookAt = Callable[[View, Part, list[Found]], None]
 class HyperscanEngine:
     """Same answers as `AnchorEngine`, faster.
 
-    Patterns are compiled on a thread of their own, for about a second in which the agent's thread is
+    Patterns are compiled on a thread of their own, for a third of a second in which the agent's thread is
     not held up; until they are, the default engine is used.
     """
 
