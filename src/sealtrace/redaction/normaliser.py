@@ -14,9 +14,10 @@ from typing import Final
 
 from .remembered import remembered
 
-__all__ = ["Folded", "fold", "needs_folding"]
+__all__ = ["Folded", "escapes_in", "fold"]
 
 _MAX_ROUNDS: Final = 3
+_BLOCK: Final = 256
 _KNOWN: Final = 64
 """Characters of a run that is remembered."""
 
@@ -48,16 +49,16 @@ _AMPERSAND: Final = (
 )
 _WAYS: Final = (
     (
-        ("\\u", "\\x"),
+        "\\",
         re.compile(
             rf"\\(?:\\){{0,7}}(?:u[0-9a-fA-F]{{4}}|u\{{[0-9a-fA-F]{{1,6}}\}}|x[0-9a-fA-F]{{2}})(?:{_BACKSLASH})*"
         ),
     ),
-    (("%",), re.compile(r"%[0-9a-fA-F]{2}(?:%[0-9a-fA-F]{2})*")),
-    (("&",), re.compile(rf"{_AMPERSAND}(?:{_AMPERSAND})*")),
-    (("U+",), re.compile(r"U\+[0-9a-fA-F]{4}(?:U\+[0-9a-fA-F]{4})*")),
+    ("%", re.compile(r"%[0-9a-fA-F]{2}(?:%[0-9a-fA-F]{2})*")),
+    ("&", re.compile(rf"{_AMPERSAND}(?:{_AMPERSAND})*")),
+    ("U", re.compile(r"U\+[0-9a-fA-F]{4}(?:U\+[0-9a-fA-F]{4})*")),
 )
-"""What an escape cannot do without, and the escape."""
+"""A character an escape cannot do without, which is looked for faster than anything longer, and the escape."""
 
 _ESCAPE: Final = re.compile(
     r"\\{1,8}(?:u(?P<u>[0-9a-fA-F]{4})|u\{(?P<v>[0-9a-fA-F]{1,6})\}|x(?P<b>[0-9a-fA-F]{2}))|U\+(?P<w>[0-9a-fA-F]{4})"
@@ -101,26 +102,17 @@ class Folded:
         return end + (position - folded_end)
 
 
-def needs_folding(text: str) -> bool:
-    """Whether folding can change anything; false for almost every string, and cheap to tell."""
-    return not text.isascii() or any(_holds(text, signs) and way.search(text) is not None for signs, way in _WAYS)
-
-
-def _holds(text: str, signs: tuple[str, ...]) -> bool:
-    return signs[0] in text or signs[-1] in text
+def escapes_in(text: str) -> list[re.Pattern[str]]:
+    """The ways to write a character by others that are used in a text; none in almost every text."""
+    return [way for sign, way in _WAYS if sign in text and way.search(text) is not None]
 
 
 def fold(text: str) -> list[Folded]:
     """Unescape and fold, again while there is something left to unescape; each step maps to the one before it."""
     steps: list[Folded] = []
-    for _ in range(_MAX_ROUNDS):
-        step = _fold_once(text)
-        if step is None:
-            break
+    while len(steps) < _MAX_ROUNDS and (step := _fold_once(text)) is not None:
         steps.append(step)
         text = step.text
-        if not needs_folding(text):
-            break
     return steps
 
 
@@ -147,11 +139,26 @@ def _fold_once(text: str) -> Folded | None:
 
 
 def _odd(text: str) -> list[tuple[int, int]]:
-    found = [] if text.isascii() else [match.span() for match in _NOT_ASCII.finditer(text)]
-    for signs, way in _WAYS:
-        if _holds(text, signs):
+    found = [] if text.isascii() else _not_ascii(text)
+    for sign, way in _WAYS:
+        if sign in text:
             found += [match.span() for match in way.finditer(text)]
     return sorted(found)
+
+
+def _not_ascii(text: str) -> list[tuple[int, int]]:
+    """Runs of characters that are not ASCII; they are rare in most texts, and a block without any is quickly passed."""
+    found: list[tuple[int, int]] = []
+    begin = -1
+    for start in range(0, len(text), _BLOCK):
+        if not text[start : start + _BLOCK].isascii():
+            begin = start if begin < 0 else begin
+        elif begin >= 0:
+            found += [match.span() for match in _NOT_ASCII.finditer(text, begin, start)]
+            begin = -1
+    if begin >= 0:
+        found += [match.span() for match in _NOT_ASCII.finditer(text, begin)]
+    return found
 
 
 def _latin_beside(text: str, start: int, end: int) -> bool:

@@ -12,12 +12,13 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from ..errors import RedactionFailed
 from .detector import SEPARATOR, Span
 from .engine import Engine, Found
-from .normaliser import Folded, fold, needs_folding
+from .normaliser import Folded, escapes_in, fold
 from .tags import PSEUDONYM
 
 __all__ = ["Change", "Replace", "Scanner"]
@@ -75,7 +76,7 @@ class _Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.steps: list[Folded] = fold(text) if needs_folding(text) else []
+        self.steps: list[Folded] = fold(text)
         self.view = self.steps[-1].text if self.steps else text
         if SEPARATOR in self.view:
             self.view = self.view.replace(SEPARATOR, " ")
@@ -159,20 +160,16 @@ class Scanner:
         return [(*source.span(start, end), kind) for start, end, kind in _merged(found, tags)]
 
     def _round(self, strings: Sequence[str]) -> dict[str, Change]:
-        joined = SEPARATOR.join(strings)
-        plain = not needs_folding(joined) and joined.count(SEPARATOR) == len(strings) - 1
-        sources: list[_Source] | None = None
-        if not plain:
-            sources = [_Source(text) for text in strings]
-            joined = SEPARATOR.join([source.view for source in sources])
-        found = self._engine.find(joined)
+        sources = _sources(strings)
+        views = (
+            [sources[index].view if index in sources else text for index, text in enumerate(strings)]
+            if sources
+            else strings
+        )
+        found = self._engine.find(SEPARATOR.join(views))
         if not found:
             return {}
-        starts: list[int] = []
-        position = 0
-        for index, text in enumerate(strings):
-            starts.append(position)
-            position += len(text if sources is None else sources[index].view) + 1
+        starts = [0, *accumulate(len(view) + 1 for view in views)]
         by_string: dict[int, list[Found]] = {}
         for start, end, kind, rank in found:
             index = bisect_right(starts, start) - 1
@@ -180,8 +177,7 @@ class Scanner:
             by_string.setdefault(index, []).append((start - base, end - base, kind, rank))
         out: dict[str, Change] = {}
         for index, spans in by_string.items():
-            source = sources[index] if sources is not None else None
-            change = self._change(strings[index], source, spans)
+            change = self._change(strings[index], sources.get(index), spans)
             if change is not None:
                 out[strings[index]] = change
         return out
@@ -211,6 +207,22 @@ class Scanner:
             return None
         pieces.append(text[position:])
         return Change("".join(pieces), dict(counts), touched)
+
+
+def _sources(strings: Sequence[str]) -> dict[int, _Source]:
+    """Those of the strings that are searched in another form than their own."""
+    if len(strings) == 1:
+        source = _Source(strings[0])
+        return {0: source} if source.view is not source.text else {}
+    joined = "".join(strings)
+    escapes = escapes_in(joined)
+    if joined.isascii() and not escapes and SEPARATOR not in joined:
+        return {}
+    return {
+        index: _Source(text)
+        for index, text in enumerate(strings)
+        if not text.isascii() or SEPARATOR in text or any(way.search(text) is not None for way in escapes)
+    }
 
 
 def _chunks(strings: Sequence[str]) -> Iterator[Sequence[str]]:
