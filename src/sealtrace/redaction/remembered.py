@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import Final, ParamSpec, TypeVar, cast
 
 __all__ = ["remembered"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_size: Final = cast("Callable[[object], int]", len)
 
 
 def remembered(entries: int, *, longest: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -25,12 +26,11 @@ def remembered(entries: int, *, longest: int) -> Callable[[Callable[P, T]], Call
     """
 
     def decorated(function: Callable[P, T]) -> Callable[P, T]:
-        known = lru_cache(maxsize=entries)(function)
+        known = cast("Callable[P, T]", lru_cache(maxsize=entries)(function))
 
         @wraps(function)
         def answer(*args: P.args, **kwargs: P.kwargs) -> T:
-            asked = cast("Callable[P, T]", known) if len(cast("str", args[-1])) <= longest else function
-            return asked(*args, **kwargs)
+            return known(*args, **kwargs) if _size(args[-1]) <= longest else function(*args, **kwargs)
 
         return answer
 
