@@ -16,6 +16,8 @@ _AGAIN: Final = re.compile(r"\x00[\x00\x01]+\Z")
 _HALF: Final = re.compile(r"[\ud800-\udfff]")
 """Half of a pair: can only be written as an escape."""
 
+_INDENT: Final = re.compile(r"\s*[\[{]\n([ \t]+)")
+_APART: Final = re.compile(r"[\"\d\]}el], ")
 _COUNT: Final = str.maketrans("01", "\x00\x01")
 
 
@@ -74,9 +76,15 @@ def parsed(text: str) -> Any:
     if not stripped or stripped[0] + stripped[-1] not in {"{}", "[]", '""'} or len(stripped) < 2:
         return None
     try:
-        return value_of(stripped)
+        try:
+            value, end = _DECODER.raw_decode(stripped)
+        except json.JSONDecodeError:
+            return None
+        except ValueError:  # see value_of
+            value, end = _PATIENT.raw_decode(stripped)
     except (ValueError, RecursionError):
         return None
+    return value if end == len(stripped) else None
 
 
 def value_of(text: str) -> Any:
@@ -114,11 +122,9 @@ def _doubled(value: Any) -> Any:
 
 def written(value: Any, like: str) -> str:
     """JSON again, in the manner of the text it was read from."""
-    indent = re.match(r"\s*[\[{]\n([ \t]+)", like)
-    if indent:
-        separators = (",", ": ")
-    else:
-        separators = (", " if re.search(r"[\"\d\]}el], ", like) else ",", ": " if '": ' in like else ":")
+    indent = _INDENT.match(like)
+    comma = ", " if indent is None and _APART.search(like) is not None else ","
+    separators = (comma, ": " if indent is not None or '": ' in like else ":")
 
     def text(value: Any, *, escaped: bool) -> str:
         return json.dumps(value, ensure_ascii=escaped, indent=indent[1] if indent else None, separators=separators)
