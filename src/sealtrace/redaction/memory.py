@@ -7,15 +7,17 @@ hundreds of alternatives, which the interpreter cannot leave.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import accumulate, count
 from typing import Final
 
 from ..errors import RedactionFailed
+from .familiar import LONG, WORD, words_of
 from .tags import PSEUDONYM
 from .validators import words
 
-__all__ = ["SHORTEST_REMEMBERED", "RunMemory"]
+__all__ = ["SHORTEST_REMEMBERED", "RunMemory", "remembered_as"]
 
 _MAX_VALUES: Final = 512
 SHORTEST_REMEMBERED: Final = 4
@@ -35,11 +37,23 @@ _COMMON: Final = words(
 )
 
 
+def remembered_as(value: str) -> str | None:
+    """The form under which a value is remembered; None for one that is not worth it."""
+    value = value.strip()
+    if not SHORTEST_REMEMBERED <= len(value) <= _MAX_LENGTH:
+        return None
+    key = value.casefold()
+    if key in _COMMON or PSEUDONYM.search(value) or not any(c.isalnum() for c in value):
+        return None
+    return key
+
+
 class RunMemory:
     """Bounded: beyond the limit nothing new is remembered, and redaction by rule goes on."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
+        self._first_words: set[str] = set()
         self.tools: dict[str, str] = {}
         """Which tool a call id belongs to."""
 
@@ -48,29 +62,45 @@ class RunMemory:
 
     def remember(self, value: str, replacement: str) -> None:
         """Replace this value wherever it stands alone from now on, in whatever case it is written."""
-        value = value.strip()
-        if not SHORTEST_REMEMBERED <= len(value) <= _MAX_LENGTH or len(self._values) >= _MAX_VALUES:
-            return
-        key = value.casefold()
-        if key in self._values or key in _COMMON or PSEUDONYM.search(value) or not any(c.isalnum() for c in value):
-            return
-        self._values[key] = replacement
+        key = remembered_as(value)
+        if key is not None:
+            self.add(key, replacement)
+
+    def add(self, key: str, replacement: str) -> None:
+        """Replace from now on what is remembered as this."""
+        if key not in self._values and len(self._values) < _MAX_VALUES:
+            self._values[key] = replacement
+            self._first_words.update(WORD.findall(key)[:1])
 
     def replacements(self, texts: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Which of the texts hold remembered values, what they become, and how many were replaced."""
-        if not self._values or not texts:
+        if not self._values:
+            return {}
+        texts = [text for text in texts if len(text) < LONG or self._may_stand_in(text)]
+        if not texts:
+            return {}
+        joined = "\x00".join(texts).casefold()
+        first = {value: at for value in self._values if (at := joined.find(value)) >= 0}
+        if not first:
             return {}
         folded = [text.casefold() for text in texts]
-        joined = "\x00".join(folded)
-        present = [value for value in self._values if value in joined]
-        if not present:
-            return {}
-        out: dict[str, tuple[str, int]] = {}
-        for text, low in zip(texts, folded, strict=True):
-            values = [value for value in present if value in low]
-            if values:
-                out[text] = self._replaced(text, low, values)
-        return out
+        starts = [0, *accumulate(len(low) + 1 for low in folded)]
+        held: dict[int, list[str]] = {}
+        for value, found in first.items():
+            at = found
+            while at >= 0:
+                index = bisect_right(starts, at) - 1
+                if value in folded[index]:  # what was found may begin in one text and end in the next
+                    held.setdefault(index, []).append(value)
+                at = joined.find(value, starts[index + 1])
+        return {texts[index]: self._replaced(texts[index], folded[index], values) for index, values in held.items()}
+
+    def _may_stand_in(self, long: str) -> bool:
+        """Whether a value may stand alone in a long text; if it does, its first word is one of the text's."""
+        if len(long) * len(self._values) > _MAX_STEPS:
+            return True
+        words = words_of(long)
+        return words is None or not words.isdisjoint(self._first_words)
 
     def _replaced(self, text: str, low: str, values: list[str]) -> tuple[str, int]:
         tags = [match.span() for match in PSEUDONYM.finditer(text)] if "<" in text else []
