@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
+from functools import partial
 from typing import Any, Final, Literal
 
 from ..errors import RedactionFailed
@@ -15,9 +16,11 @@ from .engines import build_engine
 from .memory import RunMemory
 from .paths import PathRules
 from .policy import Policy
+from .remembered import remembered
 from .scanner import Change, Scanner
 from .tags import Pseudonyms
 from .walk import Walk
+from .whole import stand_in
 
 __all__ = ["Redaction", "Redactor"]
 
@@ -148,6 +151,8 @@ class _Rules:
         pseudonyms = Pseudonyms(keys, surrogates=policy.style == "surrogate")
         self.replacement = pseudonyms.text
         self.number = pseudonyms.number
+        self.stand_in = remembered(16_384, longest=512)(partial(stand_in, pseudonyms.text))
+        """What stands in place of the value of a telling name, and as what that value is remembered."""
         engine = build_engine(policy, seconds=timeout)
         self.prepare = engine.prepare
         self.scanner = Scanner(engine, pseudonyms.text)

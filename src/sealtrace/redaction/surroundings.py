@@ -46,6 +46,10 @@ class Surroundings(Protocol):
         """What stands in place of a value."""
         ...
 
+    def stand_in(self, kind: str, value: str, /) -> tuple[str, str | None]:
+        """What stands in place of the value of a telling name, and as what that value is remembered."""
+        ...
+
     def number(self, kind: str, value: float) -> float:
         """What stands in place of a number."""
         ...

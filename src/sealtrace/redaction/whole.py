@@ -10,17 +10,28 @@ from typing import Any, Final
 from ..errors import RedactionFailed
 from ..event import Shared
 from .fields import kind_of_field
-from .memory import RunMemory
+from .memory import RunMemory, remembered_as
 from .surroundings import Surroundings
 from .tags import PSEUDONYM
 
-__all__ = ["SHORTEST", "Whole"]
+__all__ = ["SHORTEST", "Whole", "stand_in"]
 
 SHORTEST: Final = 5
 """No value that a detector knows is shorter."""
 
 _JSON_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def _stays(value: str) -> bool:
+    return not value.strip() or value == "<DROPPED>" or PSEUDONYM.fullmatch(value) is not None
+
+
+def stand_in(replacement: Callable[[str, str], str], kind: str, value: str) -> tuple[str, str | None]:
+    """What stands in place of a string, which may be itself, and as what the string is to be remembered."""
+    if _stays(value):
+        return value, None
+    return replacement(kind, value), remembered_as(value)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ class Whole:
         self.in_time()
         leaf = type(value)
         if leaf is str:
-            return self._text(value, kind, counts, drop=drop)
+            return self._dropped(value, kind, counts) if drop else self.text(value, kind, counts)
         if leaf is int or leaf is float:
             return self._number(value, kind, counts, drop=drop)
         if leaf is dict:
@@ -82,17 +93,20 @@ class Whole:
             self.memory.remember(repr(value), self.around.replacement(kind, repr(value)))
         return safe
 
-    def _text(self, value: str, kind: str, counts: Counter[str], *, drop: bool) -> str:
-        if not value.strip() or value == "<DROPPED>" or PSEUDONYM.fullmatch(value):
-            return value
-        if drop:
-            counts[kind] += 1
-            return "<DROPPED>"
-        safe = self.around.replacement(kind, value)
+    def text(self, value: str, kind: str, counts: Counter[str]) -> str:
+        """What stands in place of a string."""
+        safe, key = self.around.stand_in(kind, value)
         if safe != value:
             counts[kind] += 1
-            self.memory.remember(value, safe)
+            if key is not None:
+                self.memory.add(key, safe)
         return safe
+
+    def _dropped(self, value: str, kind: str, counts: Counter[str]) -> str:
+        if _stays(value):
+            return value
+        counts[kind] += 1
+        return "<DROPPED>"
 
     def kept(self, item: Any) -> Any:
         """A copy of a value that a rule lets through.
