@@ -161,24 +161,23 @@ class _Rules:
         self.digest = _digest(policy, engine.rules)
         self.uses: dict[str, Any] = {}
         """What field names are good for; the walk's own note."""
-        self._memo: dict[str, Change | bool] = {}
+        self._memo: dict[str, Change | Literal[True]] = {}
         self._memo_characters = 0
-
-    def known(self, text: str) -> Change | Literal[True, False]:
-        """What is remembered of a string: its change, True for nothing found, False for not seen yet."""
-        return self._memo.get(text, False)
+        self.known = self._memo.get
+        """What is remembered of a string: its change, True for nothing found, None for not seen yet."""
 
     def trim(self) -> None:
         """Forget what is remembered if it is much; only between payloads, never within one."""
         if self._memo_characters > _MEMO_CHARACTERS or len(self._memo) > _MEMO_STRINGS:
-            self._memo = {}
+            self._memo.clear()
             self._memo_characters = 0
 
     def search(self, strings: list[str], deadline: float) -> None:
         """Search strings not seen before; `known` knows them afterwards."""
         self._memo_characters += sum(map(len, strings))
         changed = self.scanner.changes(strings, deadline)
-        self._memo.update(dict.fromkeys(strings, True))
+        nothing: Literal[True] = True
+        self._memo.update(dict.fromkeys(strings, nothing))
         self._memo.update(changed)
 
 

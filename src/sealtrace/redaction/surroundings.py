@@ -38,8 +38,8 @@ class Surroundings(Protocol):
         """Search strings not seen before; `known` knows them afterwards."""
         ...
 
-    def known(self, text: str) -> Change | Literal[True, False]:
-        """What is remembered of a string: its change, True for nothing found, False for not seen yet."""
+    def known(self, text: str, /) -> Change | Literal[True] | None:
+        """What is remembered of a string: its change, True for nothing found, None for not seen yet."""
         ...
 
     def replacement(self, kind: str, value: str) -> str:
