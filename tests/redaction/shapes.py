@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from sealtrace.redaction.detectors import built_in
 from sealtrace.redaction.fields import _WORDS as SENSITIVE
-from sealtrace.redaction.surroundings import STRUCTURAL
+from sealtrace.redaction.uses import STRUCTURAL
 from sealtrace.redaction.validators import _IBAN_LENGTH as IBAN_LENGTH
 from sealtrace.redaction.validators import iban, luhn
 

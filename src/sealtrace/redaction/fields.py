@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
 from typing import Any, Final
 
 from .validators import words
 
-__all__ = ["FIELD_WORDS", "is_person", "kind_of_field", "looks_like_schema"]
+__all__ = ["FIELD_WORDS", "could_be_person", "is_person", "kind_of_field", "looks_like_schema"]
 
 _WORDS: Final[dict[str, str]] = {
     "SECRET": """
@@ -118,7 +119,9 @@ def _judged(name: str) -> str | None:
             return kind
     if len(parts) > 1 and parts[-1] in {"1", "2"}:
         return _judged("_".join(parts[:-1]))
-    return next((_KIND[suffix] for suffix in _SUFFIXES if parts and parts[-1].endswith(suffix)), None)
+    if not parts or not parts[-1].endswith(_SUFFIXES):
+        return None
+    return next(_KIND[suffix] for suffix in _SUFFIXES if parts[-1].endswith(suffix))
 
 
 _SCHEMA_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
@@ -139,8 +142,11 @@ _OF_A_PERSON: Final = frozenset({"EMAIL", "PHONE", "DATE_OF_BIRTH", "NATIONAL_ID
 
 def is_person(value: dict[Any, Any]) -> bool:
     """Whether a mapping with a `name` is about somebody: it also has their mail, phone, address or birthday."""
-    return (
-        type(value.get("name")) in {str, dict}
-        and _NOT_OF_A_PERSON.isdisjoint(value)
-        and any(type(key) is str and kind_of_field(key) in _OF_A_PERSON for key in value)
+    return type(value.get("name")) in {str, dict} and could_be_person(value)
+
+
+def could_be_person(names: Collection[Any]) -> bool:
+    """Whether a mapping of these names is about somebody if its `name` is one."""
+    return _NOT_OF_A_PERSON.isdisjoint(names) and any(
+        type(name) is str and kind_of_field(name) in _OF_A_PERSON for name in names
     )

@@ -19,6 +19,7 @@ from .policy import Policy
 from .remembered import remembered
 from .scanner import Change, Scanner
 from .tags import Pseudonyms
+from .uses import Names
 from .walk import Walk
 from .whole import stand_in
 
@@ -159,7 +160,7 @@ class _Rules:
         self.own = Scanner(engine.own, pseudonyms.text)
         """Without second opinions, which may take longer than an agent's thread can wait."""
         self.digest = _digest(policy, engine.rules)
-        self.uses: dict[str, Any] = {}
+        self.names = Names(telling=policy.field_names, persons=self.strict)
         """What field names are good for; the walk's own note."""
         self._memo: dict[str, Change | Literal[True]] = {}
         self._memo_characters = 0

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Final, Literal, Protocol
+from typing import Literal, Protocol
 
 from .paths import PathRules
 from .scanner import Change
+from .uses import Names
 
-__all__ = ["STRUCTURAL", "Scopes", "Surroundings", "Use"]
-
-# Names the SDK and a rerun need to find their way: scanned, never replaced because of the name.
-STRUCTURAL: Final = frozenset(
-    {"type", "id", "call_id", "name", "role", "status", "object", "model", "tool", "kind", "agent", "tool_call_id",
-     "response_id", "previous_response_id", "conversation_id", "item_id", "server_label", "approval_request_id"}
-)  # fmt: skip
-
-
-class Use(Enum):
-    """What a name is good for."""
-
-    PLAIN = 1
-    STRUCTURAL = 2
-    TELLING = 3
+__all__ = ["Scopes", "Surroundings"]
 
 
 class Surroundings(Protocol):
@@ -32,7 +18,7 @@ class Surroundings(Protocol):
     strict: bool
     keep_media: bool
     field_names: bool
-    uses: dict[str, Use]
+    names: Names
 
     def search(self, strings: list[str], deadline: float) -> None:
         """Search strings not seen before; `known` knows them afterwards."""
