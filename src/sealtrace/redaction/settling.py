@@ -32,42 +32,48 @@ def settled(
         structural: Whether the texts are such as the run's memory leaves alone.
     """
     out: _Changed = {}
-    pending = dict(zip(texts, texts, strict=True))
+    pending = list(texts)
+    now = pending.copy()
     for _ in range(_ROUNDS):
-        _detect(around, pending, out, deadline)
+        changed = _detected(around, now, deadline)
+        for index in _hits(now, changed):
+            found = changed[now[index]]
+            _add(out, pending[index], found.text, found.counts)
+            now[index] = found.text
         if structural or not len(memory):
             return out
-        for text in out.keys() & pending.keys():
-            pending[text] = out[text][0]
-        replaced = memory.replacements(list(dict.fromkeys(pending.values())))
-        if not replaced:
+        replaced = {safe: change for safe, change in memory.replacements(now).items() if change[1]}
+        hits = _hits(now, replaced)
+        if not hits:
             return out
-        pending = {text: safe for text, safe in pending.items() if safe in replaced}
-        for text, safe in pending.items():
-            again, count = replaced[safe]
-            if count:
-                _add(out, text, again, {"REMEMBERED": count})
-        pending = {text: out[text][0] for text, safe in pending.items() if replaced[safe][1]}
-        if not pending:
-            return out
+        for index in hits:
+            again, count = replaced[now[index]]
+            _add(out, pending[index], again, {"REMEMBERED": count})
+        pending = [pending[index] for index in hits]
+        now = [out[text][0] for text in pending]
     for text in pending:
         out[text] = around.replacement("UNSTABLE", text), {"UNSTABLE": 1}
     return out
+
+
+def _hits(texts: list[str], wanted: Mapping[str, object]) -> list[int]:
+    return [index for index, text in enumerate(texts) if text in wanted] if wanted else []
 
 
 def _add(out: _Changed, text: str, safe: str, counts: Mapping[str, int]) -> None:
     out[text] = safe, Counter(out[text][1]) + Counter(counts) if text in out else counts
 
 
-def _detect(around: Surroundings, pending: dict[str, str], out: _Changed, deadline: float) -> None:
-    verdicts = list(map(around.known, pending.values()))
-    if None in verdicts:
-        unseen = [safe for safe, verdict in zip(pending.values(), verdicts, strict=True) if verdict is None]
+def _detected(around: Surroundings, texts: list[str], deadline: float) -> dict[str, Change]:
+    known = around.known
+    unseen = [text for text in texts if known(text) is None]
+    if unseen:
         around.search(list(dict.fromkeys(unseen)), deadline)
-        verdicts = list(map(around.known, pending.values()))
-    for text, found in zip(pending, verdicts, strict=True):
+    changed: dict[str, Change] = {}
+    for text, found in zip(texts, map(known, texts), strict=True):
         if found is True:
             continue
         if not isinstance(found, Change):
             raise RedactionFailed("a string was not searched; the payload was dropped")
-        _add(out, text, found.text, found.counts)
+        changed[text] = found
+    return changed

@@ -43,8 +43,6 @@ class Texts:
 def by_text(places: Iterable[Place], wanted: Iterable[str]) -> Iterator[tuple[str, list[Place]]]:
     """Where each of the wanted texts stands, in their order."""
     standing: dict[str, list[Place]] = {text: [] for text in wanted}
-    for place in places:
-        held = standing.get(place[0])
-        if held is not None:
-            held.append(place)
+    for place in [place for place in places if place[0] in standing]:
+        standing[place[0]].append(place)
     yield from standing.items()

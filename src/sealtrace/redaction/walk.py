@@ -140,12 +140,14 @@ class Walk:
         return value
 
     def _check(self, where: Where) -> None:
+        """Raises; asked for by who sees that it must, because a call for each container takes its time."""
         if where.depth > _MAX_DEPTH:
             raise RedactionFailed("the payload is nested too deeply to redact; it was dropped")
         self._in_time()
 
     def _list(self, value: list[Any], where: Where) -> list[Any]:
-        self._check(where)
+        if where.depth > _MAX_DEPTH or time.monotonic() > self._deadline:
+            self._check(where)
         out = value.copy()
         if _IMMUTABLE.issuperset(map(type, value)):  # an embedding has thousands
             return out
