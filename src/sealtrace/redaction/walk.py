@@ -140,7 +140,7 @@ class Walk:
         return value
 
     def _check(self, where: Where) -> None:
-        """Raises; asked for by who sees that it must, because a call for each container takes its time."""
+        """Raise for what is too deep or too late; who calls has looked, as a call for each container takes its time."""
         if where.depth > _MAX_DEPTH:
             raise RedactionFailed("the payload is nested too deeply to redact; it was dropped")
         self._in_time()
@@ -159,6 +159,9 @@ class Walk:
                 out[index] = self._dict(item, inner)
             elif kind is str and SHORTEST <= len(item) < short and item[0] not in _OPENING:
                 keep((item, out, index, inner))
+            elif kind is int:
+                if item >= _SMALLEST_CARD:
+                    out[index] = self._loose_number(item, where.counts)
             elif kind not in _IMMUTABLE:
                 self._place(out, index, item, inner)
         return out
