@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +125,16 @@ def test_locks_belong_to_the_project_file() -> None:
     command = [sys.executable, str(ROOT / "scripts" / "lock.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_compiled_part_is_of_the_same_version() -> None:
+    """sealtrace[fast] asks for the sealtrace-fast that was made with it, and for no other."""
+    whole, part = (
+        tomllib.loads((ROOT / name / "pyproject.toml").read_text("utf-8"))["project"] for name in (".", "fast")
+    )
+    assert part["version"] == whole["version"]
+    assert f"sealtrace-fast=={part['version']}" in whole["optional-dependencies"]["fast"]
+    assert (ROOT / "fast" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
 def test_every_setting_is_documented() -> None:

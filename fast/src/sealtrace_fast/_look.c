@@ -2,7 +2,7 @@
  *
  * Two passes over ASCII bytes find what no pattern finds as cheaply. It only rules places out: what is found is
  * decided in Python, by the code of the default engine. A place named in vain costs a look; a place not named
- * must be one in which Python finds nothing, to which tests/redaction/test_fast.py holds it. It reads
+ * must be one in which Python finds nothing, to which tests/redaction/test_compiled.py holds it. It reads
  * nothing but the bytes given and writes nothing but the lists it returns.
  */
 #define Py_LIMITED_API 0x030B0000
@@ -100,7 +100,8 @@ static int account_before(const Search *search, Py_ssize_t start)
         low--;
     }
     for (; low + 4 <= last; low++)
-        if (is(search, low, LETTER) && is(search, low + 1, LETTER) && is(search, low + 2, DIGIT) && is(search, low + 3, DIGIT))
+        if (is(search, low, LETTER) && is(search, low + 1, LETTER) && is(search, low + 2, DIGIT) &&
+            is(search, low + 3, DIGIT))
             return 1;
     return 0;
 }
@@ -178,8 +179,9 @@ static Py_ssize_t colons(Search *search, Py_ssize_t colon)
         count++;
         doubled |= at(search, end + 1) == ':' && is(search, end + 2, HEX);
     }
+    uint8_t before = at(search, start - 1);
     /* What a word runs into is none, and neither is what begins within. */
-    if (is(search, start - 1, DIGIT | LETTER) || at(search, start - 1) == '_' || at(search, start - 1) == '.') return end;
+    if (is(search, start - 1, DIGIT | LETTER) || before == '_' || before == '.') return end;
     if (!doubled && count < 6) return end; /* the last two groups may be written as an IPv4 address */
     return add_part(search, IPV6, start, end) < 0 ? -1 : end;
 }
@@ -188,13 +190,12 @@ static Py_ssize_t colons(Search *search, Py_ssize_t colon)
 
 static int is_encoded(const Search *search, Py_ssize_t start, Py_ssize_t end)
 {
-    int hex = 0, letters = 0;
+    int hex = 0;
     while (hex < 16 && is(search, start + hex, HEX)) hex++;
     if (hex == 16) return 1;
     if (end - start < 20) return 0;
-    for (; letters < 20; letters += 4)
-        if (!is(search, start + letters, FIRST) || !is(search, start + letters + 1, SECOND) || !is(search, start + letters + 2, THIRD))
-            return 0;
+    for (Py_ssize_t four = start; four < start + 20; four += 4)
+        if (!is(search, four, FIRST) || !is(search, four + 1, SECOND) || !is(search, four + 2, THIRD)) return 0;
     return 1;
 }
 
@@ -237,7 +238,8 @@ static int field(Search *search, Py_ssize_t colon)
     Py_ssize_t start = close, end = ++value;
     while (start > 0 && close - start < TAIL && !is_quote(at(search, start - 1))) start--;
     if (start == 0 || close - start >= TAIL || !is_telling(search, start, close)) return 0;
-    while (end < search->size && end - value < WIDEST_VALUE && !is_quote(at(search, end)) && at(search, end) != '\\' && at(search, end)) end++;
+    for (; end - value < WIDEST_VALUE && !is_quote(at(search, end)); end++)
+        if (!at(search, end) || at(search, end) == '\\') break;
     if (end == value) return 0;
     const Py_ssize_t numbers[] = {start, close, value, end};
     return add(search->named, 4, numbers);
@@ -258,7 +260,8 @@ static int look_at_words(Search *search)
         Py_ssize_t start = here;
         while (is(search, start - 1, WORD)) start--;
         for (done = here; is(search, done, WORD);) done++;
-        if (done - start >= 16 && is_encoded(search, start, done) && add_part(search, ENCODED, start, done) < 0) return -1;
+        if (done - start < 16 || !is_encoded(search, start, done)) continue;
+        if (add_part(search, ENCODED, start, done) < 0) return -1;
     }
     return 0;
 }
@@ -273,10 +276,13 @@ static int look_at_signs(Search *search)
         if (!(class_of[byte] & STOP)) continue;
         if (byte == ':') {
             if (field(search, here) < 0) return -1;
-            if (here >= colons_done && (is(search, here + 1, HEX) || at(search, here + 1) == ':') && (colons_done = colons(search, here)) < 0)
-                return -1;
-        } else if (here >= digits_done && (digits_done = number(search, here)) < 0) {
-            return -1;
+            if (here >= colons_done && (is(search, here + 1, HEX) || at(search, here + 1) == ':')) {
+                colons_done = colons(search, here);
+                if (colons_done < 0) return -1;
+            }
+        } else if (here >= digits_done) {
+            digits_done = number(search, here);
+            if (digits_done < 0) return -1;
         }
     }
     return 0;
@@ -306,7 +312,7 @@ static int grow(int16_t *nodes, int *count, int room, const char *word, Py_ssize
 PyDoc_STRVAR(names_doc,
 "names(words)\n--\n\n"
 "Words of small letters in the form that `look` reads; a name is telling if it ends with one of them.\n\n"
-"Raises:\n    ValueError: A word has other characters, or there are more than some thousand words.");
+"Raises:\n    ValueError: A word has other characters, or there are too many words.");
 
 static PyObject *names(PyObject *self, PyObject *words)
 {
@@ -321,9 +327,11 @@ static PyObject *names(PyObject *self, PyObject *words)
         Py_ssize_t size;
         const char *word = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, index), &size);
         failed = word == NULL || grow(nodes, &count, ROOM, word, size) < 0;
-        if (failed && word != NULL) PyErr_SetString(PyExc_ValueError, "words are of small letters, and some thousand at most");
+        if (failed && word != NULL) PyErr_SetString(PyExc_ValueError, "not a word of small letters, or one too many");
     }
     Py_DECREF(list);
+    int16_t *grown = failed ? NULL : PyMem_Realloc(nodes, (size_t)count * (BRANCHES + 1) * sizeof *nodes);
+    if (grown != NULL) nodes = grown;
     PyObject *capsule = failed ? NULL : PyCapsule_New(nodes, NAMES, forget);
     if (capsule == NULL) PyMem_Free(nodes);
     return capsule;
@@ -347,7 +355,8 @@ static PyObject *look_(PyObject *self, PyObject *arguments)
     search.parts = PyList_New(0);
     search.named = PyList_New(0);
     search.dotted = 0;
-    int failed = search.parts == NULL || search.named == NULL || look_at_words(&search) < 0 || look_at_signs(&search) < 0;
+    int failed = search.parts == NULL || search.named == NULL;
+    failed = failed || look_at_words(&search) < 0 || look_at_signs(&search) < 0;
     PyObject *both = failed ? NULL : PyTuple_Pack(2, search.parts, search.named);
     Py_XDECREF(search.parts);
     Py_XDECREF(search.named);
@@ -363,14 +372,16 @@ static PyMethodDef functions[] = {
 static int fill(PyObject *module)
 {
     prepare();
-    return PyModule_AddIntConstant(module, "NUMBER", NUMBER) < 0 || PyModule_AddIntConstant(module, "IPV4", IPV4) < 0 ||
-           PyModule_AddIntConstant(module, "IPV6", IPV6) < 0 || PyModule_AddIntConstant(module, "ENCODED", ENCODED) < 0 ? -1 : 0;
+    const char *const rules[] = {[NUMBER] = "NUMBER", [IPV4] = "IPV4", [IPV6] = "IPV6", [ENCODED] = "ENCODED"};
+    for (int rule = NUMBER; rule <= ENCODED; rule++)
+        if (PyModule_AddIntConstant(module, rules[rule], rule) < 0) return -1;
+    return 0;
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "sealtrace_fast._look", "The compiled part of sealtrace's fast search.", 0, functions, slots, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "sealtrace_fast._look", NULL, 0, functions, slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__look(void) { return PyModuleDef_Init(&definition); }
