@@ -13,7 +13,7 @@ import pytest
 
 _CASES = int(os.environ.get("SEALTRACE_GENERATED_CASES", "1500"))
 _SOURCE = Path(__file__).resolve().parents[2] / "fast" / "src" / "sealtrace_fast"
-_REQUIRED = os.environ.get("SEALTRACE_REQUIRE_SERVICES") == "1"
+_REQUIRED = os.environ.get("SEALTRACE_REQUIRE_SERVICES") == "1" and not os.environ.get("SEALTRACE_TEST_WITHOUT_EXTRAS")
 
 if not _REQUIRED:
     pytest.importorskip("sealtrace_fast", reason="sealtrace-fast is not built: scripts/setup found no C compiler")
