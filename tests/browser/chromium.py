@@ -65,7 +65,6 @@ class Browser:
     Attributes:
         driver: Selenium's.
         origin: What may be asked: the origin of the page that was opened last.
-        answers: See `listen`.
     """
 
     def __init__(self, driver: webdriver.Chrome) -> None:
@@ -150,7 +149,7 @@ class Browser:
         self.driver.get_log("performance")
         self._trouble: list[str] = []
         self._asked: dict[str, str] = {}
-        self.answers: list[tuple[str, int]] = []
+        self._answered: list[tuple[str, int]] = []
 
     def trouble(self, *, status: int = 200) -> list[str]:
         """What went wrong since it was asked last: errors, foreign requests, dialogs, windows, strange elements.
@@ -187,10 +186,11 @@ class Browser:
                 if not url.startswith(self.origin):
                     self._trouble.append(f"request: {url[:200]}")
             elif method == "Network.responseReceivedExtraInfo":  # comes also for what the browser then keeps back
-                self.answers.append((self._asked.get(params["requestId"], "?"), params["statusCode"]))
+                self._answered.append((params["requestId"], params["statusCode"]))
             elif method == "Page.javascriptDialogOpening":
                 self._trouble.append(f"dialog: {params.get('message', '')[:200]}")
-        return self.answers
+        # An answer may be reported before what it answers.
+        return [(self._asked.get(request, "?"), status) for request, status in self._answered]
 
     def _past_dialogs(self, command: Callable[[], T]) -> T:
         """The driver dismisses a dialog and fails what it was asked meanwhile: ask again."""
