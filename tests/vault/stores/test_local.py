@@ -173,22 +173,21 @@ def test_deleting_leaves_no_empty_folder(tmp_path: Path) -> None:
 
 def test_storing_and_erasing_side_by_side_loses_nothing(tmp_path: Path) -> None:
     """A folder that goes away while an object is being put into it is made again."""
-    store, stop = LocalStore(tmp_path), threading.Event()
+    store, together = LocalStore(tmp_path), threading.Barrier(2)
 
     def erase() -> None:
-        while not stop.is_set():
+        for _ in range(300):
+            together.wait(60)
             store.delete("a/b/old")
 
     eraser = threading.Thread(target=erase)
     eraser.start()
-    try:
-        for number in range(200):
-            _put(store, f"a/b/{number}", b"x")
-            store.get(f"a/b/{number}")
-            store.delete(f"a/b/{number}")
-    finally:
-        stop.set()
-        eraser.join()
+    for number in range(300):
+        together.wait(60)
+        _put(store, f"a/b/{number}", b"x")
+        store.get(f"a/b/{number}")
+        store.delete(f"a/b/{number}")
+    eraser.join()
 
 
 @pytest.mark.parametrize(
