@@ -176,10 +176,15 @@ def find_word(text: str, start: int, end: int, words: dict[str, list[Rule]], out
 
 def find_numbers(view: View, part: tuple[int, int], rule: Rule, out: list[Found]) -> None:
     """Cards, social security numbers, IBANs, telephone numbers."""
+    for run in view.numbers(part):
+        find_number(view, run, rule, out)
+
+
+def find_number(view: View, run: tuple[int, int], rule: Rule, out: list[Found]) -> None:
+    """The same in one run of digits, from its first to its last."""
     rank, detector, _ = rule
     if detector.resolve is not None:
-        for start, end in view.numbers(part):
-            out += [(first, last, kind, rank) for first, last, kind in detector.resolve(view.text, start, end)]
+        out += [(first, last, kind, rank) for first, last, kind in detector.resolve(view.text, *run)]
 
 
 def find_ipv4(view: View, part: tuple[int, int], rule: Rule, out: list[Found]) -> None:

@@ -22,7 +22,18 @@ import sealtrace_fast
 from .._guard import safely
 from .detector import Detector
 from .encodings import hidden
-from .engine import SHAPES, AnchorEngine, Found, Rule, by_anchor, by_prefix, find_word, match_at
+from .engine import (
+    AnchorEngine,
+    Found,
+    Rule,
+    by_anchor,
+    by_prefix,
+    find_ipv4,
+    find_ipv6,
+    find_number,
+    find_word,
+    match_at,
+)
 from .fields import FIELD_WORDS
 from .hints import hints
 from .personal import named_value
@@ -33,7 +44,13 @@ __all__ = ["HyperscanEngine"]
 _TELLING: Final = sealtrace_fast.names([word for word in FIELD_WORDS if word.isascii() and word.isalpha()])
 """A word that ends with a number is known by what stands before that."""
 
-_PARTS: Final = {"number": sealtrace_fast.NUMBER, "ipv4": sealtrace_fast.IPV4, "ipv6": sealtrace_fast.IPV6}
+_RUNS: Final = {
+    "number": (sealtrace_fast.NUMBER, find_number),
+    "ipv4": (sealtrace_fast.IPV4, find_ipv4),
+    "ipv6": (sealtrace_fast.IPV6, find_ipv6),
+}
+"""What finds the runs of a detector, and what looks into one."""
+
 _NAMED: Final = "field_in_text"
 _LONG_WORD: Final = re.compile(r"[A-Za-z0-9_-]{16,}")
 _WIDEST_TOKEN: Final = 400
@@ -59,14 +76,11 @@ class _Search:
         self.passed: dict[tuple[int, bytes], int] = {}
         """Where to look for an anchor next."""
         self.seen: set[tuple[int, int]] = set()
-        """Which rule has looked at the run or word that begins where."""
+        """Which rule has looked at the word that begins where."""
 
 
 _Look = Callable[[_Search, int], None]
 """Told where a hint ended, finds what is there."""
-
-_LookAt = Callable[[View, Part, list[Found]], None]
-"""Told where a run stands, finds what it holds."""
 
 
 class HyperscanEngine:
@@ -83,13 +97,14 @@ class HyperscanEngine:
         self._meanwhile = AnchorEngine(listed)
         self._hints: list[str] = []
         self._looks: list[_Look] = []
-        self._parts: dict[int, _LookAt] = {}
+        self._runs: dict[int, tuple[Rule, Callable[[View, Part, Rule, list[Found]], None]]] = {}
         self._named: int | None = None
         """The rank of finds that a name gives away; None: they are not looked for."""
         for rank, detector in enumerate(listed):
             rule = (rank, detector, detector.compiled())
-            if detector.name in _PARTS:
-                self._parts[_PARTS[detector.name]] = partial(_LOOKS_AT[detector.name], rule)
+            if detector.name in _RUNS:
+                code, look = _RUNS[detector.name]
+                self._runs[code] = rule, look
             elif detector.name == _NAMED:
                 self._named = rank
             else:
@@ -134,8 +149,9 @@ class HyperscanEngine:
             if kind == sealtrace_fast.ENCODED:
                 words = [match.span() for match in _LONG_WORD.finditer(view.text, start, end)]
                 out += hidden(view.text, words, self.find, search.depth)
-            elif kind in self._parts:
-                self._parts[kind](view, (start, end), out)
+            elif kind in self._runs:
+                rule, look = self._runs[kind]
+                look(view, (start, end), rule, out)
         rank = self._named
         if rank is not None:
             text = view.text
@@ -171,24 +187,6 @@ def _anchored(rank: int, anchors: list[tuple[bytes, list[Rule]]], back: int, sea
                 passed = match_at(view.text, low + position, rules, search.out)
             position = plain.find(anchor, max(position + 1, passed - low))
         search.passed[rank, anchor] = passed
-
-
-def _number(rule: Rule, view: View, part: Part, out: list[Found]) -> None:
-    """The run is the very run that the default engine's pattern finds."""
-    rank, detector, _ = rule
-    if detector.resolve is not None:
-        out += [(first, last, kind, rank) for first, last, kind in detector.resolve(view.text, *part)]
-
-
-def _address(name: str, rule: Rule, view: View, part: Part, out: list[Found]) -> None:
-    SHAPES[name](view, part, rule, out)
-
-
-_LOOKS_AT: Final[dict[str, Callable[[Rule, View, Part, list[Found]], None]]] = {
-    "number": _number,
-    "ipv4": partial(_address, "ipv4"),
-    "ipv6": partial(_address, "ipv6"),
-}
 
 
 def _words(rank: int, words: dict[str, list[Rule]], search: _Search, end: int) -> None:
